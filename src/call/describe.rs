@@ -1,0 +1,253 @@
+//! What a request asks for.
+
+use std::convert::Infallible;
+use std::fmt;
+
+use http::Request;
+
+use crate::call::Key;
+use crate::deadline::Deadline;
+
+/// How urgent a call is: 0 is the least urgent, [`Priority::MAX`] the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(u8);
+
+impl Priority {
+    /// The most urgent.
+    pub const MAX: Self = Self(Self::LEVELS - 1);
+    /// How many priorities there are.
+    pub const LEVELS: u8 = 8;
+
+    /// The priority of this level, or `None` for one of [`Priority::LEVELS`] or more.
+    #[must_use]
+    pub const fn new(level: u8) -> Option<Self> {
+        if level < Self::LEVELS { Some(Self(level)) } else { None }
+    }
+
+    /// Its level.
+    #[must_use]
+    pub const fn level(self) -> u8 {
+        self.0
+    }
+}
+
+/// How much a request carries in and may bring out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// Input tokens, estimated; never meant as a bound.
+    pub input_tokens: u64,
+    /// Bytes of everything that becomes input: no byte-level tokenizer makes more tokens of it.
+    pub input_bytes: u64,
+    /// Whether parts of the input are only referred to (URLs, file ids), so that their size is not known.
+    pub by_reference: bool,
+}
+
+impl Estimate {
+    /// An estimate of these tokens, made from these bytes.
+    #[must_use]
+    pub const fn new(input_tokens: u64, input_bytes: u64) -> Self {
+        Self { input_tokens, input_bytes, by_reference: false }
+    }
+}
+
+/// What a request asks for, written down once by the outermost layer and read by all others.
+///
+/// Over HTTP the intake layer fills it in and puts it into the request's extensions. Own types return theirs from
+/// [`Describe::call`]. Everything is optional: a layer that misses a fact does without it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Call {
+    /// The model asked for, as the caller named it.
+    pub model: Option<Key>,
+    /// The target's upstream, once a fallback has chosen one.
+    pub upstream: Option<Key>,
+    /// Whom the call belongs to: a verified identity.
+    pub tenant: Option<Key>,
+    /// Whether the answer is asked for as a stream.
+    pub stream: bool,
+    /// The most output tokens that the caller allows.
+    pub output_bound: Option<u64>,
+    /// How many answers are asked for at once; `None` is one.
+    pub choices: Option<u32>,
+    /// What the input amounts to.
+    pub estimate: Option<Estimate>,
+    /// By when the whole call must be over.
+    pub deadline: Option<Deadline>,
+    /// How urgent it is; `None` is the least urgent.
+    pub priority: Option<Priority>,
+    /// Which attempt at this target this is, from 1; `None` where nobody counts.
+    pub attempt: Option<u32>,
+    /// Whether another target is left if this one fails: layers below are then less patient.
+    pub another_target: bool,
+    /// Marks the one attempt that may pass an open circuit breaker, because all targets are out.
+    pub probe: bool,
+    /// Whether the body can be sent again.
+    pub replayable: bool,
+    /// Whether the model can be rewritten in the body.
+    pub rewritable: bool,
+}
+
+/// A request that can say what it asks for.
+///
+/// Implemented for [`http::Request`], whose [`Call`] and [`Deadline`] are extensions. For an own type the empty
+/// implementation is enough to use every layer; return a [`Call`] where deadline, priority, key or cost matter.
+///
+/// ```
+/// use seawall::call::{Call, Describe};
+///
+/// struct ChatRequest { prompt: String, call: Call }
+///
+/// impl Describe for ChatRequest {
+///     fn call(&self) -> Option<&Call> { Some(&self.call) }
+///     fn call_mut(&mut self) -> Option<&mut Call> { Some(&mut self.call) }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what it asks for",
+    label = "this request type is not described",
+    note = "`impl seawall::call::Describe for {Self} {{}}` is enough; all its methods have defaults",
+    note = "or build the layer with `.blind()`, which reads nothing from a request; \
+            or wrap a foreign type in `seawall::call::Tagged`",
+    note = "see `seawall::docs::compiler_messages`"
+)]
+pub trait Describe {
+    /// The facts of this request, if they were written down.
+    fn call(&self) -> Option<&Call> {
+        None
+    }
+
+    /// The same, to be changed by a layer.
+    fn call_mut(&mut self) -> Option<&mut Call> {
+        None
+    }
+
+    /// By when the whole call must be over.
+    fn deadline(&self) -> Option<Deadline> {
+        self.call().and_then(|call| call.deadline)
+    }
+}
+
+impl<B> Describe for Request<B> {
+    fn call(&self) -> Option<&Call> {
+        self.extensions().get()
+    }
+
+    fn call_mut(&mut self) -> Option<&mut Call> {
+        self.extensions_mut().get_mut()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        let own = self.extensions().get::<Deadline>().copied();
+        match (own, self.call().and_then(|call| call.deadline)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+impl<R: Describe> Describe for Box<R> {
+    fn call(&self) -> Option<&Call> {
+        (**self).call()
+    }
+
+    fn call_mut(&mut self) -> Option<&mut Call> {
+        (**self).call_mut()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        (**self).deadline()
+    }
+}
+
+// A request of `()` or of a primitive has nothing to say; tests and examples use them.
+macro_rules! silent {
+    ($($type:ty),+) => {$(impl Describe for $type {})+};
+}
+silent!((), bool, u8, u16, u32, u64, usize, i32, i64, String, &'static str, Infallible);
+
+/// A foreign request type together with its [`Call`].
+#[derive(Clone, Debug)]
+pub struct Tagged<R> {
+    /// The request itself.
+    pub request: R,
+    /// What it asks for.
+    pub call: Call,
+}
+
+impl<R> Describe for Tagged<R> {
+    fn call(&self) -> Option<&Call> {
+        Some(&self.call)
+    }
+
+    fn call_mut(&mut self) -> Option<&mut Call> {
+        Some(&mut self.call)
+    }
+}
+
+/// How a layer reads a request: the one type parameter for all that it wants to know.
+///
+/// [`Described`] asks the request's own [`Describe`]; [`Blind`] reads nothing and so takes any request. Sealed: layers
+/// have closures to read a single fact in another way.
+pub trait Read<Req>: sealed::Sealed {
+    /// The facts of the request.
+    fn call<'r>(&self, request: &'r Req) -> Option<&'r Call>;
+    /// The same, to be changed.
+    fn call_mut<'r>(&self, request: &'r mut Req) -> Option<&'r mut Call>;
+    /// By when the whole call must be over.
+    fn deadline(&self, request: &Req) -> Option<Deadline>;
+}
+
+/// Reads what the request says of itself: the default of every layer.
+#[derive(Clone, Copy, Default)]
+pub struct Described;
+
+/// Reads nothing, and so serves any request type.
+#[derive(Clone, Copy, Default)]
+pub struct Blind;
+
+impl<Req: Describe> Read<Req> for Described {
+    fn call<'r>(&self, request: &'r Req) -> Option<&'r Call> {
+        request.call()
+    }
+
+    fn call_mut<'r>(&self, request: &'r mut Req) -> Option<&'r mut Call> {
+        request.call_mut()
+    }
+
+    fn deadline(&self, request: &Req) -> Option<Deadline> {
+        request.deadline()
+    }
+}
+
+impl<Req> Read<Req> for Blind {
+    fn call<'r>(&self, _request: &'r Req) -> Option<&'r Call> {
+        None
+    }
+
+    fn call_mut<'r>(&self, _request: &'r mut Req) -> Option<&'r mut Call> {
+        None
+    }
+
+    fn deadline(&self, _request: &Req) -> Option<Deadline> {
+        None
+    }
+}
+
+impl fmt::Debug for Described {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Described")
+    }
+}
+
+impl fmt::Debug for Blind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Blind")
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Described {}
+    impl Sealed for super::Blind {}
+}

@@ -1,0 +1,13 @@
+//! Composable `tower` layers that keep calls to LLM providers up and their bill down.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod call;
+mod deadline;
+pub mod provider;
+pub mod refusal;
+pub mod time;
+mod verdict;
+
+pub use deadline::Deadline;
+pub use refusal::{BoxError, Failure, Fault, Phase, Refusal, RefusalKind};
+pub use verdict::{Class, Classify, Reach, Reason, Scope, StatusClassifier, Verdict, classify};

@@ -1,0 +1,1 @@
+//! What providers say on the wire: pure functions over heads, bytes and frames. No layer is imported here.

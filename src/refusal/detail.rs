@@ -1,0 +1,121 @@
+//! What a refusal carries behind a pointer.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use crate::call::Key;
+use crate::verdict::Verdict;
+
+/// Who refuses: the layer's name, and for a keyed one what its keys are and which key this is.
+///
+/// Made once when a layer or a key's state is made; a refusal only shares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    name: Box<str>,
+    key_class: Option<Box<str>>,
+    key: Option<Key>,
+}
+
+impl Label {
+    /// A layer of this name.
+    #[must_use]
+    pub fn new(name: impl Into<Box<str>>) -> Self {
+        Self { name: name.into(), key_class: None, key: None }
+    }
+
+    /// With one state a key, named after this class (`upstream`, `model`, `tenant` …).
+    #[must_use]
+    pub fn with_key_class(mut self, class: impl Into<Box<str>>) -> Self {
+        self.key_class = Some(class.into());
+        self
+    }
+
+    /// The state of this key.
+    #[must_use]
+    pub fn with_key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The layer's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its keys are.
+    #[must_use]
+    pub fn key_class(&self) -> Option<&str> {
+        self.key_class.as_deref()
+    }
+
+    /// Which key this is.
+    #[must_use]
+    pub fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+}
+
+/// The upstream's own failure before a refusal.
+#[derive(Clone)]
+pub struct Previous {
+    verdict: Verdict,
+    status: Option<StatusCode>,
+    error: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl Previous {
+    /// A failure with this verdict.
+    #[must_use]
+    pub const fn new(verdict: Verdict) -> Self {
+        Self { verdict, status: None, error: None }
+    }
+
+    /// The status it had.
+    #[must_use]
+    pub const fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// The error it was.
+    #[must_use]
+    pub fn with_error(mut self, error: Arc<dyn Error + Send + Sync>) -> Self {
+        self.error = Some(error);
+        self
+    }
+
+    /// What it meant.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// Its status, if it was an HTTP response.
+    #[must_use]
+    pub const fn status(&self) -> Option<StatusCode> {
+        self.status
+    }
+
+    pub(super) fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.as_ref().map(|error| &**error as &(dyn Error + 'static))
+    }
+}
+
+impl fmt::Debug for Previous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Previous")
+            .field("verdict", &self.verdict)
+            .field("status", &self.status)
+            .field("error", &self.error)
+            .finish()
+    }
+}
+
+/// What few refusals have, behind one pointer.
+pub(super) struct Detail {
+    pub(super) previous: Previous,
+}

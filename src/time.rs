@@ -1,0 +1,29 @@
+//! The one place that reads a clock.
+//!
+//! Decisions use monotonic time, tokio's, so that a paused clock drives every test; wall time serves only header dates
+//! and calendar windows. All arithmetic saturates: a duration too long to add means *never*.
+
+use std::time::Duration;
+
+pub use tokio::time::Instant;
+
+/// The monotonic clock that all layers decide by.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
+#[must_use]
+#[inline]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// `instant + duration`, or `None` where that is beyond what the clock can say: never.
+pub(crate) fn checked_add(instant: Instant, duration: Duration) -> Option<Instant> {
+    // Instants of some platforms overflow only at the far end of a signed 64-bit second, where timers misbehave long
+    // before; a century is never for a call.
+    const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    if duration >= NEVER { None } else { instant.checked_add(duration) }
+}
+
+/// Nanoseconds in a duration, saturating at `u64::MAX` (584 years), which means never.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
