@@ -3,8 +3,11 @@
 
 pub mod call;
 mod deadline;
+pub mod gate;
+pub mod monitor;
 pub mod provider;
 pub mod refusal;
+mod sync;
 pub mod time;
 mod verdict;
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt;
 
-use http::Request;
+use http::{Method, Request};
 
 use crate::call::Key;
 use crate::deadline::Deadline;
@@ -126,6 +126,11 @@ pub trait Describe {
     fn deadline(&self) -> Option<Deadline> {
         self.call().and_then(|call| call.deadline)
     }
+
+    /// Whether its response has a head only: HTTP's `HEAD`.
+    fn expects_no_body(&self) -> bool {
+        false
+    }
 }
 
 impl<B> Describe for Request<B> {
@@ -144,6 +149,10 @@ impl<B> Describe for Request<B> {
             (one, other) => one.or(other),
         }
     }
+
+    fn expects_no_body(&self) -> bool {
+        *self.method() == Method::HEAD
+    }
 }
 
 impl<R: Describe> Describe for Box<R> {
@@ -157,6 +166,10 @@ impl<R: Describe> Describe for Box<R> {
 
     fn deadline(&self) -> Option<Deadline> {
         (**self).deadline()
+    }
+
+    fn expects_no_body(&self) -> bool {
+        (**self).expects_no_body()
     }
 }
 

@@ -1,0 +1,154 @@
+//! The one future of all gates.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use crate::gate::{End, Gate, Held, Mode};
+use crate::refusal::Refusal;
+
+pin_project! {
+    /// The response of a gated service. Dropping it at any point gives back what it holds.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, G, M, Req>
+    where
+        G: Gate<Req>,
+        M: Mode<S, Req, G::Permit>,
+    {
+        note: Option<M::Note>,
+        #[pin]
+        state: State<S, Req, M, M::Future, G::Wait, Held<G::Permit>>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    #[project_replace = StateOwned]
+    enum State<S, Req, M, F, W, H> {
+        // The inner service is at work. The future is declared, and so dropped, before the permit.
+        Calling { #[pin] future: F, held: H },
+        // The gate said later. Nothing of the inner service is reserved meanwhile.
+        Waiting { #[pin] wait: W, mode: M, inner: S, request: Req },
+        // Admitted, and the inner service is asked whether it is ready.
+        Readying { inner: S, request: Req, mode: M, held: H },
+        Refused { refusal: Refusal },
+        Done,
+    }
+}
+
+impl<S, G, M, Req> ResponseFuture<S, G, M, Req>
+where
+    G: Gate<Req>,
+    M: Mode<S, Req, G::Permit>,
+{
+    pub(super) fn calling(note: M::Note, future: M::Future, held: Held<G::Permit>) -> Self {
+        Self { note: Some(note), state: State::Calling { future, held } }
+    }
+
+    pub(super) fn waiting(note: M::Note, mode: M, wait: G::Wait, inner: S, request: Req) -> Self {
+        Self { note: Some(note), state: State::Waiting { wait, mode, inner, request } }
+    }
+
+    pub(super) fn readying(note: M::Note, mode: M, inner: S, request: Req, held: Held<G::Permit>) -> Self {
+        Self { note: Some(note), state: State::Readying { inner, request, mode, held } }
+    }
+
+    pub(super) fn refused(note: M::Note, refusal: Refusal) -> Self {
+        Self { note: Some(note), state: State::Refused { refusal } }
+    }
+}
+
+impl<S, G, M, Req> Future for ResponseFuture<S, G, M, Req>
+where
+    G: Gate<Req>,
+    M: Mode<S, Req, G::Permit> + Copy,
+{
+    type Output = Result<M::Response, M::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                // ## Calling => (Calling | Done)
+                StateProj::Calling { future, held } => {
+                    let Poll::Ready(output) = held.running(End::Failed, || future.poll(cx)) else {
+                        held.pending();
+                        return Poll::Pending;
+                    };
+                    let held = std::mem::replace(held, Held::none());
+                    // The inner future goes before its permit does.
+                    this.state.set(State::Done);
+                    return Poll::Ready(M::finish(take(this.note), output, held));
+                }
+                // ## Waiting => (Waiting | Readying | Done): the wait is what registers the waker.
+                StateProj::Waiting { wait, .. } => {
+                    let waited = ready!(wait.poll(cx));
+                    // The moved parts leave; the wait, which is pinned, is dropped in place.
+                    let StateOwned::Waiting { mode, inner, request, .. } =
+                        this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("the state was Waiting a line ago");
+                    };
+                    match waited {
+                        Ok(permit) => {
+                            let held = Held::new(permit);
+                            this.state.set(State::Readying { inner, request, mode, held });
+                        }
+                        Err(refusal) => return Poll::Ready(M::refuse(take(this.note), refusal)),
+                    }
+                }
+                // ## Readying => (Readying | Calling | Done): the inner service registers the waker.
+                StateProj::Readying { inner, mode, held, .. } => {
+                    let polled = held.running(End::Unsent, || mode.poll_ready(inner, cx));
+                    // Until it is called, leaving means that nothing was sent.
+                    held.not_sent();
+                    if let Err(error) = ready!(polled) {
+                        held.settle(End::Unsent);
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(error));
+                    }
+                    let StateOwned::Readying { mut inner, request, mode, mut held } =
+                        this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("the state was Readying a line ago");
+                    };
+                    let future = held.running(End::Failed, || mode.call(&mut inner, request));
+                    this.state.set(State::Calling { future, held });
+                }
+                // ## Refused => Done
+                StateProj::Refused { .. } => {
+                    let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("the state was Refused a line ago");
+                    };
+                    return Poll::Ready(M::refuse(take(this.note), refusal));
+                }
+                StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
+            }
+        }
+    }
+}
+
+fn take<N>(note: &mut Option<N>) -> N {
+    note.take().expect("a future answers once, and its note is taken only then")
+}
+
+impl<S, G, M, Req> fmt::Debug for ResponseFuture<S, G, M, Req>
+where
+    G: Gate<Req>,
+    M: Mode<S, Req, G::Permit>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Calling { .. } => "calling",
+            State::Waiting { .. } => "waiting",
+            State::Readying { .. } => "readying",
+            State::Refused { .. } => "refused",
+            State::Done => "done",
+        };
+        f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,100 @@
+//! The guard that settles a permit exactly once.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::call::Outcome;
+use crate::gate::{End, Follow, Heads, Permit};
+
+/// Holds a permit, and settles it when told to or when dropped, whichever comes first.
+///
+/// It knows at any moment what a drop would mean: that the inner service was not called yet, that it panicked, or that
+/// the caller left. So no gate writes a `Drop`.
+pub struct Held<P: Permit> {
+    permit: Option<P>,
+    outcome: Option<Arc<Outcome>>,
+    at_drop: End,
+}
+
+impl<P: Permit> Held<P> {
+    pub(crate) fn new(permit: P) -> Self {
+        Self { permit: Some(permit), outcome: None, at_drop: End::Unsent }
+    }
+
+    /// Holds nothing.
+    pub(crate) fn none() -> Self {
+        Self { permit: None, outcome: None, at_drop: End::Abandoned }
+    }
+
+    /// Runs the inner service's code: if that panics, the attempt has failed in the way named.
+    #[inline]
+    pub(crate) fn running<T>(&mut self, panics_as: End, run: impl FnOnce() -> T) -> T {
+        self.at_drop = panics_as;
+        let result = run();
+        self.at_drop = End::Abandoned;
+        result
+    }
+
+    /// Leaving from here on means that the inner service was never called.
+    pub(crate) fn not_sent(&mut self) {
+        self.at_drop = End::Unsent;
+    }
+
+    pub(crate) fn pending(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.pending();
+        }
+    }
+
+    /// Shows the head to the permit.
+    pub(crate) fn head<Res, E>(&mut self, head: Result<&Res, &E>) -> Follow
+    where
+        P: Heads<Res, E>,
+    {
+        match &mut self.permit {
+            Some(permit) => permit.head(head),
+            None => Follow::Settle,
+        }
+    }
+
+    /// Remembers where the response's facts are written.
+    pub(crate) fn watch(&mut self, outcome: Option<&Arc<Outcome>>) {
+        self.outcome = outcome.cloned();
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.permit.is_some()
+    }
+
+    #[inline]
+    pub(crate) fn settle(&mut self, end: End) {
+        if let Some(permit) = self.permit.take() {
+            permit.settle(end, self.outcome.as_deref());
+        }
+    }
+}
+
+impl<P: Permit> Drop for Held<P> {
+    fn drop(&mut self) {
+        let Some(permit) = self.permit.take() else { return };
+        let outcome = self.outcome.as_deref();
+        let end = match self.at_drop {
+            // A client stops reading at the terminal event of a stream and drops what is left.
+            End::Abandoned if outcome.is_some_and(Outcome::is_finished) => End::Complete,
+            end => end,
+        };
+        if std::thread::panicking() {
+            // A second panic would abort the process: the permit of one call is not worth that.
+            let _ = catch_unwind(AssertUnwindSafe(|| permit.settle(end, outcome)));
+        } else {
+            permit.settle(end, outcome);
+        }
+    }
+}
+
+impl<P: Permit> fmt::Debug for Held<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("held", &self.is_held()).finish_non_exhaustive()
+    }
+}

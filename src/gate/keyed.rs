@@ -1,0 +1,245 @@
+//! One state a key, bounded.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::call::{Describe, Key};
+use crate::gate::{Admission, Gate};
+use crate::sync::lock;
+
+/// A gate that can be made anew for each key.
+pub trait PerKey: Clone {
+    /// A gate with a state of its own, fresh, for this key. Called outside any lock.
+    #[must_use]
+    fn for_key(&self, key: &Key) -> Self;
+
+    /// Whether the state may be forgotten: nobody but the table holds it, and it decides as a fresh one would.
+    fn at_rest(&self) -> bool;
+}
+
+/// How the key of a request is found. No key at all is a key of its own.
+pub trait Keys<Req> {
+    /// The key whose state decides about this request.
+    fn key(&self, request: &Req) -> Option<Key>;
+}
+
+/// One state for each upstream, as the fallback layer names it in the [`Call`](crate::call::Call).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByUpstream;
+
+/// One state for each model asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByModel;
+
+/// One state for each tenant: a verified identity.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByTenant;
+
+/// The key is found by a closure.
+#[derive(Clone, Copy)]
+pub struct KeyFn<F>(pub(crate) F);
+
+impl<Req: Describe> Keys<Req> for ByUpstream {
+    fn key(&self, request: &Req) -> Option<Key> {
+        request.call()?.upstream.clone()
+    }
+}
+
+impl<Req: Describe> Keys<Req> for ByModel {
+    fn key(&self, request: &Req) -> Option<Key> {
+        request.call()?.model.clone()
+    }
+}
+
+impl<Req: Describe> Keys<Req> for ByTenant {
+    fn key(&self, request: &Req) -> Option<Key> {
+        request.call()?.tenant.clone()
+    }
+}
+
+impl<Req, F> Keys<Req> for KeyFn<F>
+where
+    F: Fn(&Req) -> Option<Key>,
+{
+    fn key(&self, request: &Req) -> Option<Key> {
+        (self.0)(request)
+    }
+}
+
+/// A gate with one state a key.
+///
+/// Bounded: beyond the bound a state *at rest* makes room (nobody holds it, and it decides as a fresh one would). Where
+/// none of those looked at is at rest, the newcomer shares one overflow state with others like it. So an eviction never
+/// changes a decision, and a flood of new keys neither grows the table nor pushes out a state that is busy.
+pub struct Keyed<G, K> {
+    table: Arc<Table<G>>,
+    keys: K,
+}
+
+struct Table<G> {
+    template: G,
+    overflow: G,
+    shards: Vec<Mutex<Shard<G>>>,
+    hasher: RandomState,
+    len: AtomicUsize,
+    bound: usize,
+}
+
+struct Shard<G> {
+    index: HashMap<Key, usize>,
+    slots: Vec<(Key, G)>,
+    /// Where the search for a state at rest goes on.
+    hand: usize,
+}
+
+/// Small tables have one shard, so that their bound is exact.
+const MOST_SHARDS: usize = 16;
+const KEYS_A_SHARD: usize = 256;
+/// How many states a newcomer looks at to find one at rest.
+const LOOK_AT: usize = 16;
+
+impl<G: PerKey, K> Keyed<G, K> {
+    /// The bound on keys where none is given.
+    pub const DEFAULT_BOUND: NonZeroUsize = NonZeroUsize::new(10_000).expect("ten thousand is not zero");
+
+    /// One copy of `template` a key, at most `bound` of them.
+    pub fn new(template: G, keys: K, bound: NonZeroUsize) -> Self {
+        let shard = || Mutex::new(Shard { index: HashMap::new(), slots: Vec::new(), hand: 0 });
+        let table = Table {
+            overflow: template.for_key(&Key::from("(overflow)")),
+            template,
+            shards: (0..(bound.get() / KEYS_A_SHARD).clamp(1, MOST_SHARDS)).map(|_| shard()).collect(),
+            hasher: RandomState::new(),
+            len: AtomicUsize::new(0),
+            bound: bound.get(),
+        };
+        Self { table: Arc::new(table), keys }
+    }
+
+    /// The gate of this key: a handle on its state, which is made if there is none.
+    pub fn get(&self, key: &Key) -> G {
+        self.table.get(key)
+    }
+
+    /// The gate of this key, if it has a state.
+    pub fn find(&self, key: &Key) -> Option<G> {
+        let shard = self.table.lock(key);
+        shard.index.get(key).and_then(|&slot| shard.slots.get(slot)).map(|(_, gate)| gate.clone())
+    }
+
+    /// How many keys have a state.
+    pub fn len(&self) -> usize {
+        self.table.len.load(Ordering::Relaxed)
+    }
+
+    /// Whether no key has a state.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The keys that have a state, in no order.
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys = Vec::with_capacity(self.len());
+        for shard in &self.table.shards {
+            keys.extend(lock(shard).slots.iter().map(|(key, _)| key.clone()));
+        }
+        keys
+    }
+}
+
+impl<G: PerKey> Table<G> {
+    fn shard(&self, key: &Key) -> &Mutex<Shard<G>> {
+        let shards = self.shards.len();
+        let hash = usize::try_from(self.hasher.hash_one(key) % shards as u64);
+        &self.shards[hash.unwrap_or(0)]
+    }
+
+    fn lock(&self, key: &Key) -> MutexGuard<'_, Shard<G>> {
+        lock(self.shard(key))
+    }
+
+    fn get(&self, key: &Key) -> G {
+        {
+            let shard = self.lock(key);
+            if let Some((_, gate)) = shard.index.get(key).and_then(|&slot| shard.slots.get(slot)) {
+                return gate.clone();
+            }
+        }
+        // Made outside the lock: it may run a user's closure. Another thread may come first, and then its state counts.
+        let fresh = self.template.for_key(key);
+        let mut shard = self.lock(key);
+        if let Some((_, gate)) = shard.index.get(key).and_then(|&slot| shard.slots.get(slot)) {
+            return gate.clone();
+        }
+        if !self.make_room(&mut shard) {
+            return self.overflow.clone();
+        }
+        let slot = shard.slots.len();
+        shard.slots.push((key.clone(), fresh.clone()));
+        shard.index.insert(key.clone(), slot);
+        fresh
+    }
+
+    /// Counts one more key, or takes the place of one at rest in this shard.
+    fn make_room(&self, shard: &mut Shard<G>) -> bool {
+        let below = |len: usize| (len < self.bound).then_some(len + 1);
+        if self.len.fetch_update(Ordering::AcqRel, Ordering::Acquire, below).is_ok() {
+            return true;
+        }
+        shard.evict_one()
+    }
+}
+
+impl<G: PerKey> Shard<G> {
+    fn evict_one(&mut self) -> bool {
+        for _ in 0..LOOK_AT.min(self.slots.len()) {
+            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
+            if self.slots.get(self.hand).is_some_and(|(_, gate)| gate.at_rest()) {
+                let (key, _) = self.slots.swap_remove(self.hand);
+                self.index.remove(&key);
+                if let Some((moved, _)) = self.slots.get(self.hand) {
+                    self.index.insert(moved.clone(), self.hand);
+                }
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl<Req, G, K> Gate<Req> for Keyed<G, K>
+where
+    G: Gate<Req> + PerKey,
+    K: Keys<Req>,
+{
+    type Permit = G::Permit;
+    type Wait = G::Wait;
+
+    fn admit(&self, request: &mut Req) -> Admission<G::Permit, G::Wait> {
+        let key = self.keys.key(request).unwrap_or_else(|| Key::from(""));
+        self.table.get(&key).admit(request)
+    }
+}
+
+impl<G, K: Clone> Clone for Keyed<G, K> {
+    fn clone(&self) -> Self {
+        Self { table: self.table.clone(), keys: self.keys.clone() }
+    }
+}
+
+impl<G, K> fmt::Debug for Keyed<G, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.table.len.load(Ordering::Relaxed);
+        f.debug_struct("Keyed").field("keys", &len).field("bound", &self.table.bound).finish_non_exhaustive()
+    }
+}
+
+impl<F> fmt::Debug for KeyFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyFn")
+    }
+}

@@ -1,0 +1,295 @@
+//! Where a response ends, and how a refusal is told.
+
+use std::future::Future;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use crate::call::Describe;
+use crate::gate::{End, Follow, GateBody, Heads, Held, Permit, WithBody};
+use crate::refusal::{Failure, Refusal};
+
+/// Where a response ends, and how a refusal is told. Sealed: the three modes are all there are.
+///
+/// All that the service asks of the inner service goes through this one trait, because each further bound that names
+/// the inner service doubles the compiler's work with every layer of a stack.
+pub trait Mode<S, Req, P: Permit>: sealed::Sealed {
+    /// What the gated service answers.
+    type Response;
+    /// How it fails.
+    type Error;
+    /// What the inner service answers, or how it fails.
+    type Output;
+    /// The inner service's future.
+    type Future: Future<Output = Self::Output>;
+    /// What must be remembered of the request.
+    type Note;
+
+    /// Reads the request before it is gone.
+    fn note(&self, request: &Req) -> Self::Note;
+    /// Asks whether the inner service is ready.
+    fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>>;
+    /// Calls the inner service.
+    fn call(&self, inner: &mut S, request: Req) -> Self::Future;
+    /// Shows the result to the permit, and lets it go on or settles it.
+    fn finish(note: Self::Note, output: Self::Output, held: Held<P>) -> Result<Self::Response, Self::Error>;
+    /// Tells a refusal.
+    fn refuse(note: Self::Note, refusal: Refusal) -> Result<Self::Response, Self::Error>;
+}
+
+/// The permit is held to the end of the body; a refusal is an error. The default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BodyEnd;
+
+/// The permit is held until the response is there; a refusal is an error. For responses without a body.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Head;
+
+/// The permit is held to the end of the body; a refusal is a response: 429, 503, 402 or 504 with `Retry-After` and a
+/// problem document, trailers only if the request was gRPC, without a body for `HEAD`. For servers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Respond;
+
+/// What a permit needs to see the heads of a service, and what its error type needs to tell a refusal.
+///
+/// Blanket-implemented; it exists so that the impl of a mode names the inner service as few times as it can.
+pub trait ErrsFor<S: Service<Req>, Req>: Permit {
+    #[doc(hidden)]
+    fn see(held: &mut Held<Self>, head: Result<&S::Response, &S::Error>) -> Follow;
+    #[doc(hidden)]
+    fn refuse(refusal: Refusal) -> S::Error;
+}
+
+impl<S, Req, P> ErrsFor<S, Req> for P
+where
+    S: Service<Req>,
+    P: Errs<S::Response, S::Error>,
+{
+    #[inline]
+    fn see(held: &mut Held<P>, head: Result<&S::Response, &S::Error>) -> Follow {
+        P::see(held, head)
+    }
+
+    fn refuse(refusal: Refusal) -> S::Error {
+        P::refuse(refusal)
+    }
+}
+
+/// The same over the response and error types alone.
+pub trait Errs<R, E>: Permit {
+    #[doc(hidden)]
+    fn see(held: &mut Held<Self>, head: Result<&R, &E>) -> Follow;
+    #[doc(hidden)]
+    fn refuse(refusal: Refusal) -> E;
+}
+
+impl<R, E, P> Errs<R, E> for P
+where
+    P: Heads<R, E>,
+    E: Failure + From<Refusal>,
+{
+    #[inline]
+    fn see(held: &mut Held<P>, head: Result<&R, &E>) -> Follow {
+        held.head(head)
+    }
+
+    fn refuse(refusal: Refusal) -> E {
+        refusal.into()
+    }
+}
+
+impl<S, Req, P> Mode<S, Req, P> for Head
+where
+    S: Service<Req>,
+    P: ErrsFor<S, Req>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Output = Result<S::Response, S::Error>;
+    type Future = S::Future;
+    type Note = ();
+
+    fn note(&self, _request: &Req) {}
+
+    #[inline]
+    fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        inner.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&self, inner: &mut S, request: Req) -> S::Future {
+        inner.call(request)
+    }
+
+    #[inline]
+    fn finish((): (), output: Self::Output, mut held: Held<P>) -> Self::Output {
+        <P as ErrsFor<S, Req>>::see(&mut held, output.as_ref());
+        held.settle(if output.is_ok() { End::Complete } else { End::Failed });
+        output
+    }
+
+    fn refuse((): (), refusal: Refusal) -> Self::Output {
+        Err(<P as ErrsFor<S, Req>>::refuse(refusal))
+    }
+}
+
+impl<S, Req, P> Mode<S, Req, P> for BodyEnd
+where
+    S: Service<Req, Response: WithBody>,
+    P: ErrsFor<S, Req>,
+    Req: Describe,
+{
+    type Response = <S::Response as WithBody>::Map<GateBody<<S::Response as WithBody>::Body, P>>;
+    type Error = S::Error;
+    type Output = Result<S::Response, S::Error>;
+    type Future = S::Future;
+    type Note = bool;
+
+    fn note(&self, request: &Req) -> bool {
+        request.expects_no_body()
+    }
+
+    #[inline]
+    fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        inner.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&self, inner: &mut S, request: Req) -> S::Future {
+        inner.call(request)
+    }
+
+    fn finish(bodiless: bool, output: Self::Output, held: Held<P>) -> Result<Self::Response, S::Error> {
+        follow(bodiless, output, held, <P as ErrsFor<S, Req>>::see)
+    }
+
+    fn refuse(_bodiless: bool, refusal: Refusal) -> Result<Self::Response, S::Error> {
+        Err(<P as ErrsFor<S, Req>>::refuse(refusal))
+    }
+}
+
+/// As [`ErrsFor`], where a refusal is a response and so asks nothing of the error type.
+pub trait RespondsFor<S: Service<Req>, Req>: Permit {
+    #[doc(hidden)]
+    fn see(held: &mut Held<Self>, head: Result<&S::Response, &S::Error>) -> Follow;
+}
+
+impl<S, Req, P> RespondsFor<S, Req> for P
+where
+    S: Service<Req>,
+    P: Heads<S::Response, S::Error>,
+{
+    #[inline]
+    fn see(held: &mut Held<P>, head: Result<&S::Response, &S::Error>) -> Follow {
+        held.head(head)
+    }
+}
+
+impl<S, ReqB, P> Mode<S, Request<ReqB>, P> for Respond
+where
+    S: Service<Request<ReqB>, Response: WithBody + FromText>,
+    P: RespondsFor<S, Request<ReqB>>,
+{
+    type Response = <S::Response as WithBody>::Map<GateBody<<S::Response as WithBody>::Body, P>>;
+    type Error = S::Error;
+    type Output = Result<S::Response, S::Error>;
+    type Future = S::Future;
+    type Note = RespondNote;
+
+    fn note(&self, request: &Request<ReqB>) -> RespondNote {
+        RespondNote { bodiless: *request.method() == Method::HEAD, grpc: is_grpc(request.headers()) }
+    }
+
+    #[inline]
+    fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        inner.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&self, inner: &mut S, request: Request<ReqB>) -> S::Future {
+        inner.call(request)
+    }
+
+    fn finish(note: RespondNote, output: Self::Output, held: Held<P>) -> Result<Self::Response, S::Error> {
+        follow(note.bodiless, output, held, <P as RespondsFor<S, Request<ReqB>>>::see)
+    }
+
+    fn refuse(note: RespondNote, refusal: Refusal) -> Result<Self::Response, S::Error> {
+        let mut response = if note.grpc { refusal.to_grpc_response() } else { refusal.to_response() };
+        if note.bodiless {
+            // `HEAD` answers with the head that `GET` would have had.
+            let length = HeaderValue::from(response.body().len());
+            response.headers_mut().insert(CONTENT_LENGTH, length);
+            *response.body_mut() = Bytes::new();
+        }
+        Ok(S::Response::from_text(response.map(GateBody::text)))
+    }
+}
+
+/// A response that a refusal's text can become: [`http::Response`].
+pub trait FromText: WithBody {
+    #[doc(hidden)]
+    fn from_text<P: Permit>(
+        response: Response<GateBody<Self::Body, P>>,
+    ) -> Self::Map<GateBody<Self::Body, P>>;
+}
+
+impl<B: Body> FromText for Response<B> {
+    fn from_text<P: Permit>(response: Response<GateBody<B, P>>) -> Response<GateBody<B, P>> {
+        response
+    }
+}
+
+/// What [`Respond`] remembers of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct RespondNote {
+    bodiless: bool,
+    grpc: bool,
+}
+
+/// Shows the head to the permit and puts it into the body, unless it has seen enough or nothing follows.
+fn follow<R, E, P>(
+    bodiless: bool,
+    output: Result<R, E>,
+    mut held: Held<P>,
+    see: impl FnOnce(&mut Held<P>, Result<&R, &E>) -> Follow,
+) -> Result<R::Map<GateBody<R::Body, P>>, E>
+where
+    R: WithBody,
+    P: Permit,
+{
+    let response = match output {
+        Ok(response) => response,
+        Err(error) => {
+            see(&mut held, Err(&error));
+            held.settle(End::Failed);
+            return Err(error);
+        }
+    };
+    held.watch(response.outcome());
+    let follow = see(&mut held, Ok(&response));
+    let length = if bodiless { Some(0) } else { response.length() };
+    if follow == Follow::Settle || length == Some(0) {
+        held.settle(End::Complete);
+    }
+    Ok(response.map_body(|body| GateBody::holding(body, length, held)))
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
+        let Some(rest) = value.as_bytes().strip_prefix(b"application/grpc") else { return false };
+        // `application/grpc-web` is another protocol, whose trailers are in its body.
+        matches!(rest.first(), None | Some(b'+' | b';'))
+    })
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::BodyEnd {}
+    impl Sealed for super::Head {}
+    impl Sealed for super::Respond {}
+}

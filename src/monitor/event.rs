@@ -1,0 +1,156 @@
+//! Typed events: one for each decision a layer makes, raised in one place.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::refusal::{Label, Refusal};
+
+/// Something a layer decided.
+///
+/// Cheap to build and borrowed: an observer that wants to keep one copies what it needs. Nothing is built when nobody
+/// listens. No event carries a prompt, an answer or a credential.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A layer refused an attempt; the upstream was not asked.
+    #[non_exhaustive]
+    Refused {
+        /// Who refused.
+        label: &'a Label,
+        /// The refusal, as the caller sees it.
+        refusal: &'a Refusal,
+    },
+    /// A layer that only observes would have refused.
+    #[non_exhaustive]
+    WouldRefuse {
+        /// Who would have.
+        label: &'a Label,
+        /// The refusal that nobody sees.
+        refusal: &'a Refusal,
+    },
+    /// A circuit breaker went to another state.
+    #[non_exhaustive]
+    BreakerMoved {
+        /// Whose state.
+        label: &'a Label,
+        /// The state it left.
+        from: BreakerState,
+        /// The state it is in.
+        to: BreakerState,
+        /// Why.
+        cause: BreakerCause,
+        /// How long it stays open, if it opened for a time.
+        open_for: Option<Duration>,
+    },
+    /// An attempt was admitted after it had waited.
+    #[non_exhaustive]
+    Waited {
+        /// Where it waited.
+        label: &'a Label,
+        /// How long.
+        wait: Duration,
+    },
+    /// A caller left while it waited, or dropped a call that had begun.
+    #[non_exhaustive]
+    Abandoned {
+        /// Whose permit or place it held.
+        label: &'a Label,
+    },
+}
+
+impl Event<'_> {
+    /// Who raised it.
+    #[must_use]
+    pub fn label(&self) -> &Label {
+        match self {
+            Self::Refused { label, .. }
+            | Self::WouldRefuse { label, .. }
+            | Self::BreakerMoved { label, .. }
+            | Self::Waited { label, .. }
+            | Self::Abandoned { label, .. } => label,
+        }
+    }
+}
+
+/// The state of a circuit breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BreakerState {
+    /// Admits.
+    Closed,
+    /// Refuses.
+    Open,
+    /// Admits a few probes, to see whether the upstream is back.
+    HalfOpen,
+}
+
+/// Why a circuit breaker went to another state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BreakerCause {
+    /// That many failures came one after the other.
+    Consecutive,
+    /// Too large a share of the calls in the window failed.
+    FailureRate,
+    /// Too large a share of the calls in the window was slow.
+    SlowRate,
+    /// One answer was enough: the account is exhausted or denied, or throttling is set to open.
+    Verdict,
+    /// The open time was over.
+    TimeOver,
+    /// A probe failed.
+    ProbeFailed,
+    /// Enough probes succeeded.
+    ProbesSucceeded,
+    /// Somebody said so, through the handle.
+    Handle,
+}
+
+/// Listens to the layers.
+///
+/// Called where the decision was made, after every lock is released, from the task that made it and at times from a
+/// drop: it must not block. A panic is contained and harms nobody. Closures are observers.
+pub trait Observer: Send + Sync {
+    /// Something was decided.
+    fn event(&self, event: &Event<'_>);
+}
+
+impl<F> Observer for F
+where
+    F: Fn(&Event<'_>) + Send + Sync,
+{
+    fn event(&self, event: &Event<'_>) {
+        self(event);
+    }
+}
+
+/// Who listens to one layer: nobody, or one observer.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Option<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
+        Self(Some(observer))
+    }
+
+    /// Raises an event, which is built only if somebody listens.
+    #[inline]
+    pub(crate) fn raise<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if let Some(observer) = &self.0 {
+            Self::tell(&**observer, &event());
+        }
+    }
+
+    #[cold]
+    fn tell(observer: &dyn Observer, event: &Event<'_>) {
+        // What an observer does wrong is no business of the call; and a second panic in a drop would abort.
+        let _ = catch_unwind(AssertUnwindSafe(|| observer.event(event)));
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Observers(1)" } else { "Observers(0)" })
+    }
+}

@@ -1,0 +1,6 @@
+//! What the layers have to say, and who listens.
+
+mod event;
+
+pub(crate) use event::Observers;
+pub use event::{BreakerCause, BreakerState, Event, Observer};
