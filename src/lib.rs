@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod call;
+mod config_error;
 mod deadline;
 pub mod gate;
 pub mod monitor;
@@ -11,6 +12,7 @@ mod sync;
 pub mod time;
 mod verdict;
 
+pub use config_error::ConfigError;
 pub use deadline::Deadline;
 pub use refusal::{BoxError, Failure, Fault, Phase, Refusal, RefusalKind};
 pub use verdict::{Class, Classify, Reach, Reason, Scope, StatusClassifier, Verdict, classify};
