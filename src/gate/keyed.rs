@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::call::{Describe, Key};
 use crate::gate::{Admission, Gate};
-use crate::sync::lock;
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// A gate that can be made anew for each key.
 pub trait PerKey: Clone {
