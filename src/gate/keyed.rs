@@ -41,7 +41,17 @@ pub struct ByTenant;
 
 /// The key is found by a closure.
 #[derive(Clone, Copy)]
-pub struct KeyFn<F>(pub(crate) F);
+pub struct KeyFn<F>(F);
+
+impl<F> KeyFn<F> {
+    /// Finds the key of a request by a closure.
+    pub fn new<Req>(key: F) -> Self
+    where
+        F: Fn(&Req) -> Option<Key>,
+    {
+        Self(key)
+    }
+}
 
 impl<Req: Describe> Keys<Req> for ByUpstream {
     fn key(&self, request: &Req) -> Option<Key> {
