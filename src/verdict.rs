@@ -149,11 +149,10 @@ impl Verdict {
             401 => Class::Denied,
             // 498 is a provider's word for "flex capacity is used up"; 524 and 529 are a proxy's and a provider's
             // words for "too slow" and "overloaded". None is in the register of status codes.
-            408 | 409 | 498 | 500 | 502..=504 | 520..=524 | 529 => Class::Transient,
+            408 | 409 | 498 | 500..=599 => Class::Transient,
             404 => return Self::new(Class::Unfit),
             429 => Class::Throttled,
             400..=499 => Class::Invalid,
-            500..=599 => Class::Transient,
             _ => Class::Success,
         };
         Self::new(class)
