@@ -2,8 +2,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod call;
+mod calls;
 mod config_error;
 mod deadline;
+pub mod docs;
 pub mod gate;
 pub mod monitor;
 pub mod provider;
@@ -12,6 +14,7 @@ mod sync;
 pub mod time;
 mod verdict;
 
+pub use calls::{Calls, calls};
 pub use config_error::ConfigError;
 pub use deadline::Deadline;
 pub use refusal::{BoxError, Failure, Fault, Phase, Refusal, RefusalKind};

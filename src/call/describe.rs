@@ -57,7 +57,10 @@ impl Estimate {
 /// [`Describe::call`]. Everything is optional: a layer that misses a fact does without it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of its own meaning; no state machine")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each of its own meaning; no state machine"
+)]
 pub struct Call {
     /// The model asked for, as the caller named it.
     pub model: Option<Key>,

@@ -36,9 +36,35 @@ pub trait Mode<S, Req, P: Permit>: sealed::Sealed {
     /// Calls the inner service.
     fn call(&self, inner: &mut S, request: Req) -> Self::Future;
     /// Shows the result to the permit, and lets it go on or settles it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the inner service, unchanged.
     fn finish(note: Self::Note, output: Self::Output, held: Held<P>) -> Result<Self::Response, Self::Error>;
     /// Tells a refusal.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, where it is told as an error.
     fn refuse(note: Self::Note, refusal: Refusal) -> Result<Self::Response, Self::Error>;
+}
+
+/// What all modes do alike: pass on to the inner service.
+macro_rules! asks_inner {
+    ($inner:ident, $request:ty) => {
+        type Output = Result<$inner::Response, $inner::Error>;
+        type Future = $inner::Future;
+
+        #[inline]
+        fn poll_ready(&self, inner: &mut $inner, cx: &mut Context<'_>) -> Poll<Result<(), $inner::Error>> {
+            inner.poll_ready(cx)
+        }
+
+        #[inline]
+        fn call(&self, inner: &mut $inner, request: $request) -> $inner::Future {
+            inner.call(request)
+        }
+    };
 }
 
 /// The permit is held to the end of the body; a refusal is an error. The default.
@@ -59,7 +85,7 @@ pub struct Respond;
 /// Blanket-implemented; it exists so that the impl of a mode names the inner service as few times as it can.
 pub trait ErrsFor<S: Service<Req>, Req>: Permit {
     #[doc(hidden)]
-    fn see(held: &mut Held<Self>, head: Result<&S::Response, &S::Error>) -> Follow;
+    fn see(held: &mut Held<Self>, result: Result<&S::Response, &S::Error>) -> Follow;
     #[doc(hidden)]
     fn refuse(refusal: Refusal) -> S::Error;
 }
@@ -70,8 +96,8 @@ where
     P: Errs<S::Response, S::Error>,
 {
     #[inline]
-    fn see(held: &mut Held<P>, head: Result<&S::Response, &S::Error>) -> Follow {
-        P::see(held, head)
+    fn see(held: &mut Held<P>, result: Result<&S::Response, &S::Error>) -> Follow {
+        P::see(held, result)
     }
 
     fn refuse(refusal: Refusal) -> S::Error {
@@ -82,7 +108,7 @@ where
 /// The same over the response and error types alone.
 pub trait Errs<R, E>: Permit {
     #[doc(hidden)]
-    fn see(held: &mut Held<Self>, head: Result<&R, &E>) -> Follow;
+    fn see(held: &mut Held<Self>, result: Result<&R, &E>) -> Follow;
     #[doc(hidden)]
     fn refuse(refusal: Refusal) -> E;
 }
@@ -93,8 +119,8 @@ where
     E: Failure + From<Refusal>,
 {
     #[inline]
-    fn see(held: &mut Held<P>, head: Result<&R, &E>) -> Follow {
-        held.head(head)
+    fn see(held: &mut Held<P>, result: Result<&R, &E>) -> Follow {
+        held.head(result)
     }
 
     fn refuse(refusal: Refusal) -> E {
@@ -109,21 +135,11 @@ where
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Output = Result<S::Response, S::Error>;
-    type Future = S::Future;
     type Note = ();
 
     fn note(&self, _request: &Req) {}
 
-    #[inline]
-    fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        inner.poll_ready(cx)
-    }
-
-    #[inline]
-    fn call(&self, inner: &mut S, request: Req) -> S::Future {
-        inner.call(request)
-    }
+    asks_inner!(S, Req);
 
     #[inline]
     fn finish((): (), output: Self::Output, mut held: Held<P>) -> Self::Output {
@@ -145,23 +161,13 @@ where
 {
     type Response = <S::Response as WithBody>::Map<GateBody<<S::Response as WithBody>::Body, P>>;
     type Error = S::Error;
-    type Output = Result<S::Response, S::Error>;
-    type Future = S::Future;
     type Note = bool;
 
     fn note(&self, request: &Req) -> bool {
         request.expects_no_body()
     }
 
-    #[inline]
-    fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        inner.poll_ready(cx)
-    }
-
-    #[inline]
-    fn call(&self, inner: &mut S, request: Req) -> S::Future {
-        inner.call(request)
-    }
+    asks_inner!(S, Req);
 
     fn finish(bodiless: bool, output: Self::Output, held: Held<P>) -> Result<Self::Response, S::Error> {
         follow(bodiless, output, held, <P as ErrsFor<S, Req>>::see)
@@ -175,7 +181,7 @@ where
 /// As [`ErrsFor`], where a refusal is a response and so asks nothing of the error type.
 pub trait RespondsFor<S: Service<Req>, Req>: Permit {
     #[doc(hidden)]
-    fn see(held: &mut Held<Self>, head: Result<&S::Response, &S::Error>) -> Follow;
+    fn see(held: &mut Held<Self>, result: Result<&S::Response, &S::Error>) -> Follow;
 }
 
 impl<S, Req, P> RespondsFor<S, Req> for P
@@ -184,8 +190,8 @@ where
     P: Heads<S::Response, S::Error>,
 {
     #[inline]
-    fn see(held: &mut Held<P>, head: Result<&S::Response, &S::Error>) -> Follow {
-        held.head(head)
+    fn see(held: &mut Held<P>, result: Result<&S::Response, &S::Error>) -> Follow {
+        held.head(result)
     }
 }
 
@@ -196,23 +202,13 @@ where
 {
     type Response = <S::Response as WithBody>::Map<GateBody<<S::Response as WithBody>::Body, P>>;
     type Error = S::Error;
-    type Output = Result<S::Response, S::Error>;
-    type Future = S::Future;
     type Note = RespondNote;
 
     fn note(&self, request: &Request<ReqB>) -> RespondNote {
         RespondNote { bodiless: *request.method() == Method::HEAD, grpc: is_grpc(request.headers()) }
     }
 
-    #[inline]
-    fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        inner.poll_ready(cx)
-    }
-
-    #[inline]
-    fn call(&self, inner: &mut S, request: Request<ReqB>) -> S::Future {
-        inner.call(request)
-    }
+    asks_inner!(S, Request<ReqB>);
 
     fn finish(note: RespondNote, output: Self::Output, held: Held<P>) -> Result<Self::Response, S::Error> {
         follow(note.bodiless, output, held, <P as RespondsFor<S, Request<ReqB>>>::see)

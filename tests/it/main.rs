@@ -1,4 +1,5 @@
 //! All integration tests in one binary: a module a concern.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic; the line says where")]
 
 mod auto_traits;
 mod body;
