@@ -1,1 +1,4 @@
 //! What providers say on the wire: pure functions over heads, bytes and frames. No layer is imported here.
+
+#[cfg(test)]
+pub(crate) mod fixtures;
