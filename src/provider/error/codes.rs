@@ -52,6 +52,8 @@ fn deciding(code: &str) -> Option<Verdict> {
         | "API_KEY_SERVICE_BLOCKED"
         | "UNAUTHENTICATED"
         | "PERMISSION_DENIED"
+        // Billing or region, in an error of Google's.
+        | "FAILED_PRECONDITION"
         | "AccessDeniedException"
         | "UnrecognizedClientException"
         | "ExpiredTokenException" => Verdict::new(Class::Denied),
