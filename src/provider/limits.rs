@@ -231,7 +231,8 @@ const COARSEST: Duration = Duration::from_millis(10);
 /// A limit while its headers are read.
 #[derive(Clone, Copy, Debug)]
 struct Draft {
-    family: Family,
+    /// The name of the first of its headers.
+    name: Name,
     limit: Limit,
     /// A limit was given that means "unknown": what is said to be left then means nothing either.
     void: bool,
@@ -240,13 +241,13 @@ struct Draft {
 impl Draft {
     fn of<'d>(drafts: &'d mut [Option<Self>; MOST], name: &Name) -> Option<&'d mut Self> {
         let same = |draft: &Self| {
-            draft.family == name.family
-                && draft.limit.dimension == name.dimension
-                && draft.limit.window == name.window
+            draft.name.family == name.family
+                && draft.name.dimension == name.dimension
+                && draft.name.window == name.window
         };
         let slot = drafts.iter_mut().find(|slot| slot.as_ref().is_none_or(same))?;
         Some(slot.get_or_insert(Self {
-            family: name.family,
+            name: *name,
             limit: Limit {
                 dimension: name.dimension,
                 window: name.window,
@@ -286,8 +287,8 @@ impl Draft {
         let until = |epoch: u128| epoch.checked_sub(now.as_nanos());
         let (nanos, full) = match time {
             // Names without a dimension are those of servers with windows, whatever form their times have.
-            Time::Units(nanos) => (nanos, self.family == Family::Named),
-            Time::Date(epoch) if self.family == Family::Anthropic => (until(epoch)?, true),
+            Time::Units(nanos) => (nanos, self.name.family == Family::Named),
+            Time::Date(epoch) if self.name.family == Family::Anthropic => (until(epoch)?, true),
             Time::Date(epoch) | Time::Epoch(epoch) => (until(epoch)?, false),
             Time::Seconds(nanos) => (nanos, false),
         };
@@ -300,7 +301,7 @@ impl Draft {
             self.limit.remaining = None;
             self.limit.reset = None;
         }
-        if by_the_second && matches!(self.family, Family::Bare | Family::TokenLimit) {
+        if by_the_second && matches!(self.name.family, Family::Bare | Family::TokenLimit) {
             self.limit.window = self.limit.window.or(Some(Duration::from_secs(1)));
         }
         self.limit.window = self.limit.window.or_else(|| self.window());
