@@ -85,9 +85,12 @@ pub fn classify(status: StatusCode, headers: &HeaderMap, body: &[u8], wall: Dura
 
 /// What an error inside a stream or a 200 body means: there is no status that says it.
 ///
-/// `event` is the event's JSON, or the error object inside it, or a bare text; `wall` is the time since the Unix epoch,
+/// `event` is the event's JSON, or the error object inside it, or a bare code; `wall` is the time since the Unix epoch,
 /// for waits that are told as a date. An error of which nothing is known is [`Class::Transient`].
 pub(crate) fn in_stream(event: &Value, wall: Duration) -> Verdict {
+    if let Value::String(code) = event {
+        return of_code(code);
+    }
     let said = Said::read(event);
     let verdict = judge(&said, said.status(), None, wall);
     match verdict.class() {

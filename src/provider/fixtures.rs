@@ -1,6 +1,6 @@
 //! The wire samples under `tests/fixtures/wire/`, and what each must be read as.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -38,6 +38,11 @@ impl Entry {
         load(&self.file)
     }
 
+    /// Whether the sample is an answer of gRPC, and not one of plain HTTP.
+    pub(crate) fn is_grpc(&self) -> bool {
+        is_grpc(&self.file)
+    }
+
     /// Whether the sample is a stream of events.
     pub(crate) fn is_stream(&self) -> bool {
         self.file.contains("stream") || self.file.contains("responses")
@@ -46,21 +51,25 @@ impl Entry {
 
 pub(crate) fn load(file: &str) -> Sample {
     let bytes = std::fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-    if file.ends_with(".grpc") { grpc(&String::from_utf8(bytes).unwrap()) } else { http(&bytes) }
+    if is_grpc(file) { grpc(&String::from_utf8(bytes).unwrap()) } else { http(&bytes) }
 }
 
 pub(crate) fn index() -> Vec<Entry> {
     let text = std::fs::read_to_string(folder().join("index.tsv")).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t'));
     let names: Vec<&str> = lines.next().unwrap().collect();
-    lines.map(|line| entry(&names, line.collect())).collect()
+    lines.map(|line| entry(&names, &line.collect::<Vec<_>>())).collect()
+}
+
+fn is_grpc(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|kind| kind == "grpc")
 }
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/wire")
 }
 
-fn entry(names: &[&str], fields: Vec<&str>) -> Entry {
+fn entry(names: &[&str], fields: &[&str]) -> Entry {
     assert_eq!(names.len(), fields.len(), "{fields:?}");
     let said = |name: &str| {
         let at = names.iter().position(|each| *each == name).unwrap();
@@ -113,15 +122,26 @@ fn append(headers: &mut HeaderMap, line: &str) {
     headers.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value.trim()).unwrap());
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_sample_is_in_the_index_and_can_be_read() {
+    fn every_sample_is_in_the_index_and_agrees_with_it() {
         let index = index();
         let files = std::fs::read_dir(folder()).unwrap().count() - 1;
         assert_eq!(index.len(), files);
-        assert!(index.iter().all(|entry| !entry.sample().headers.is_empty()));
+        for entry in index {
+            let sample = entry.sample();
+            assert!(!sample.headers.is_empty(), "{entry:?}");
+            assert_eq!(
+                sample.trailers.is_some(),
+                entry.is_grpc() && !sample.headers.contains_key("grpc-status")
+            );
+            // Parts lie within their whole, and splits within the body.
+            let written = entry.cache_write.unwrap_or(0);
+            assert!(entry.cached.is_none_or(|cached| Some(cached + written) <= entry.input), "{entry:?}");
+            assert!(entry.reasoning.is_none() || entry.reasoning <= entry.output, "{entry:?}");
+            assert!(entry.splits.iter().all(|at| *at < sample.body.len()), "{entry:?}");
+        }
     }
 }

@@ -22,7 +22,8 @@ impl<'a> Said<'a> {
             Value::Array(all) => all.first().unwrap_or(value),
             _ => value,
         };
-        let wrapped = [value.get("error"), value.pointer("/response/error"), value.pointer("/x_groq/error")];
+        let inside = |name| value.get(name).and_then(|inner| inner.get("error"));
+        let wrapped = [value.get("error"), inside("response"), inside("x_groq")];
         match wrapped.into_iter().flatten().find(|error| !error.is_null()) {
             Some(error @ Value::Object(_)) => Self { object: error, text: None },
             Some(Value::String(text)) => Self { object: value, text: Some(text) },
@@ -63,7 +64,7 @@ impl<'a> Said<'a> {
         })
     }
 
-    /// OpenRouter's facts beside the error.
+    /// A router's facts beside the error.
     pub(crate) fn metadata(&self) -> Option<&'a Value> {
         self.object.get("metadata")
     }
@@ -85,7 +86,8 @@ impl<'a> Said<'a> {
                 (kind == "ErrorInfo").then(|| detail.get("reason")?.as_str()).flatten()
             })
         };
-        let at = |path| self.object.pointer(path).and_then(Value::as_str);
+        let metadata = self.metadata();
+        let inside = |object: Option<&'a Value>, name| object?.get(name)?.as_str();
         let mut first = None;
         let mut consider = |code: Option<&str>| -> Option<Meaning> {
             let meaning = codes::meaning(code?)?;
@@ -93,16 +95,16 @@ impl<'a> Said<'a> {
             meaning.decides.then_some(meaning)
         };
         consider(errortype)
-            .or_else(|| consider(at("/details/error_code")))
+            .or_else(|| consider(inside(self.object.get("details"), "error_code")))
             .or_else(|| consider(reason()))
-            .or_else(|| consider(at("/innererror/code")))
-            .or_else(|| consider(at("/metadata/reason")))
-            .or_else(|| consider(at("/metadata/limit_source")))
+            .or_else(|| consider(inside(self.object.get("innererror"), "code")))
+            .or_else(|| consider(inside(metadata, "reason")))
+            .or_else(|| consider(inside(metadata, "limit_source")))
             .or_else(|| consider(self.string("code")))
             .or_else(|| consider(self.string("type").map(last_segment)))
             .or_else(|| consider(self.string("__type").map(last_segment)))
             .or_else(|| consider(self.string("status")))
-            .or_else(|| consider(at("/metadata/error_type")))
+            .or_else(|| consider(inside(metadata, "error_type")))
             .or(first)
     }
 

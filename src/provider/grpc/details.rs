@@ -86,7 +86,7 @@ impl<'a> Field<'a> {
 }
 
 /// The fields of a message; ends at the first that is malformed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {

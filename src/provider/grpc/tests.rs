@@ -47,7 +47,7 @@ const RETRY_INFO: [u8; 10] = [10, 8, 8, 18, 16, 0xc1, 0xf4, 0xb1, 0xf9, 1];
 #[test]
 fn every_sample_is_read_as_the_index_says() {
     let mut seen = 0;
-    for entry in fixtures::index().iter().filter(|entry| entry.file.ends_with(".grpc")) {
+    for entry in fixtures::index().iter().filter(|entry| entry.is_grpc()) {
         let sample = entry.sample();
         assert!(is_grpc(&sample.headers));
         let verdict = at_end(sample.status, &sample.headers, sample.trailers.as_ref(), WALL);
