@@ -141,6 +141,9 @@ fn judge(said: &Said<'_>, status: Option<StatusCode>, errortype: Option<&str>, n
     if let Some(verdict) = is_limit.then(|| quota::verdict(said, now)).flatten() {
         return verdict;
     }
+    if said.is_moderated() {
+        return Verdict::new(Class::Invalid).with_reason(Reason::Policy);
+    }
     match (status.map(of_status), meaning) {
         (Some(verdict), Some(meaning)) if verdict.class() == meaning.verdict.class() => meaning.verdict,
         (Some(verdict), _) => verdict,

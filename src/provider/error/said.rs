@@ -74,6 +74,14 @@ impl<'a> Said<'a> {
         self.object.get("code").is_some_and(Value::is_number) && self.string("status").is_some()
     }
 
+    /// Whether a router says what a moderation flagged.
+    pub(super) fn is_moderated(&self) -> bool {
+        let has = |field| {
+            self.metadata().is_some_and(|metadata| metadata.get(field).is_some_and(|value| !value.is_null()))
+        };
+        has("reasons") || has("flagged_input")
+    }
+
     /// Whether this field holds this code.
     pub(super) fn has(&self, field: &str, code: &str) -> bool {
         self.string(field) == Some(code)

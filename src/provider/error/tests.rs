@@ -103,7 +103,8 @@ fn requests_at_fault_are_told_from_targets_that_do_not_fit() {
     assert_eq!(anthropic(403, "permission_error", ""), DENIED);
     assert_eq!(anthropic(529, "overloaded_error", ""), CAPACITY);
     assert_eq!(anthropic(409, "conflict_error", ""), TRANSIENT);
-    assert_eq!(read(403, &json!({"error": {"code": 403, "metadata": {"reasons": ["violence"]}}})), INVALID);
+    assert_eq!(read(403, &json!({"error": {"code": 403, "metadata": {"reasons": ["violence"]}}})), POLICY);
+    assert_eq!(read(403, &json!({"error": {"code": 403, "metadata": {"provider_name": "p"}}})), INVALID);
     let deployment = json!({"error": {"code": "DeploymentNotFound"}});
     assert_eq!(read(404, &deployment), MODEL);
 }
