@@ -1,0 +1,104 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use proptest::prelude::*;
+
+use super::{civil_of, days_of, http_date, rfc3339, to_pacific_midnight};
+use crate::provider::fixtures::WALL;
+
+fn seconds(text: &str) -> Option<u64> {
+    http_date(text, WALL).map(|date| date.as_secs())
+}
+
+#[test]
+fn b166_all_three_forms_of_a_date_are_read() {
+    let all = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"];
+    for text in all {
+        assert_eq!(seconds(text), Some(784_111_777), "{text}");
+    }
+}
+
+#[test]
+fn b166_a_two_digit_year_lies_at_most_fifty_years_ahead() {
+    // From November 2026: 2068, 1995, and the border itself.
+    assert_eq!(seconds("Saturday, 25-Feb-68 00:00:00 GMT"), seconds("Sat, 25 Feb 2068 00:00:00 GMT"));
+    assert!(seconds("Saturday, 25-Feb-68 00:00:00 GMT").is_some());
+    assert_eq!(seconds("Saturday, 25-Feb-95 00:00:00 GMT"), seconds("Sat, 25 Feb 1995 00:00:00 GMT"));
+    assert!(seconds("Saturday, 25-Feb-95 00:00:00 GMT").is_some());
+    assert!(seconds("Saturday, 28-Nov-76 00:00:00 GMT").is_some(), "2076, a day within");
+    assert!(seconds("Monday, 30-Nov-76 00:00:00 GMT").is_none(), "2076, a day beyond; Tuesday in 1976");
+}
+
+#[test]
+fn b166_second_sixty_is_the_next_second() {
+    let leap = "Sat, 31 Dec 2016 23:59:60 GMT";
+    assert_eq!(seconds(leap), seconds("Sun, 01 Jan 2017 00:00:00 GMT"));
+    assert!(seconds("Sat, 31 Dec 2016 23:59:61 GMT").is_none());
+}
+
+#[test]
+fn b164_what_is_not_exactly_a_date_is_none() {
+    let all = [
+        "Wed, 32 Oct 2027 07:28:00 GMT",
+        "Thu, 21 Oct 2015 07:28:00 GMT",
+        "Jan 1 2030",
+        "Sep 2027",
+        "soon",
+        "-3",
+        "Mon, 29 Feb 2027 00:00:00 GMT",
+        "Sun, 29 Nov 2026 12:01:30",
+        "Sun, 29 Nov 2026 12:01:30 UTC",
+        "Sun, 29 Nov 2026 24:00:00 GMT",
+        "Sun, 29 Nov 2026  2:01:30 GMT",
+        "Sun, 29 Nov 2026 12:01:30 GMT ",
+        "Sun,",
+        "",
+    ];
+    for text in all {
+        assert_eq!(seconds(text), None, "{text}");
+    }
+    assert!(seconds("Wed, 21 Oct 2015 07:28:00 GMT").is_some(), "with its own weekday");
+}
+
+#[test]
+fn rfc_3339_knows_offsets_and_fractions() {
+    let utc = rfc3339("2026-11-29T12:00:02Z").unwrap();
+    assert_eq!(utc, WALL + Duration::from_secs(2));
+    assert_eq!(rfc3339("2026-11-29T13:30:02+01:30"), Some(utc));
+    assert_eq!(rfc3339("2026-11-29T04:00:02.5-08:00"), Some(utc + Duration::from_millis(500)));
+    for text in ["2026-11-29T12:00:02", "2026-11-29", "2026-13-29T12:00:02Z", "2026-11-29T12:00:02.Z", "T"] {
+        assert_eq!(rfc3339(text), None, "{text}");
+    }
+}
+
+#[test]
+fn the_day_of_a_quota_ends_at_midnight_in_california() {
+    let wait = |text| to_pacific_midnight(rfc3339(text).unwrap()).unwrap().as_secs();
+    assert_eq!(wait("2026-11-29T12:00:00Z"), 20 * 3600, "winter: 08:00 UTC");
+    assert_eq!(wait("2026-07-01T06:59:59Z"), 1, "summer: 07:00 UTC");
+    assert_eq!(wait("2026-07-01T07:00:00Z"), 24 * 3600);
+    // The night of the change: its midnight is still the old time's, the next one the new time's.
+    assert_eq!(wait("2026-03-08T07:00:00Z"), 3600);
+    assert_eq!(wait("2026-03-08T08:00:00Z"), 23 * 3600);
+    assert_eq!(wait("2026-11-01T07:00:00Z"), 25 * 3600);
+    assert_eq!(wait("2026-11-02T07:00:00Z"), 3600);
+}
+
+proptest! {
+    #[test]
+    fn days_are_a_calendar(days in 0_u64..2_932_896) {
+        let (year, month, day) = civil_of(days);
+        prop_assert_eq!(days_of(year, month, day), Some(days));
+    }
+
+    #[test]
+    fn a_date_that_another_reader_reads_is_read_alike(seconds in 0_u64..250_000_000_000) {
+        let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+        prop_assert_eq!(http_date(&text, WALL), Some(Duration::from_secs(seconds)));
+    }
+
+    #[test]
+    fn no_text_makes_a_date_panic(text in "\\PC{0,40}", now in any::<u64>()) {
+        let now = Duration::from_secs(now >> 8);
+        let _ = (http_date(&text, now), rfc3339(&text), to_pacific_midnight(now));
+    }
+}
