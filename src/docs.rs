@@ -20,6 +20,8 @@
 ///     .service_fn(|prompt: String| async move { Ok::<_, BoxError>(prompt) });
 /// ```
 ///
+/// Where even then it says no more than E0599, call `calls::<Prompt>().layer(service)` on the finished service instead.
+///
 /// Without it, a misfit anywhere in the stack is only told as "the method `ready` exists … but its trait bounds were
 /// not satisfied". With it, the compiler names the layer's own need:
 ///

@@ -1,7 +1,7 @@
 //! The request type does not say what it asks for: `impl Describe for Prompt {}` is missing.
 use seawall::gate::{Admission, Gate, GateLayer};
 use seawall::{BoxError, Refusal, calls};
-use tower::ServiceBuilder;
+use tower::{Layer, service_fn};
 
 #[derive(Clone)]
 struct Open;
@@ -18,10 +18,6 @@ impl<Req> Gate<Req> for Open {
 struct Prompt;
 
 fn main() {
-    ServiceBuilder::new()
-        .layer(calls::<Prompt>())
-        .layer(GateLayer::from_gate(Open))
-        .service(tower::service_fn(|_: Prompt| async move {
-            Ok::<_, BoxError>(http::Response::new(String::new()))
-        }));
+    let inner = service_fn(|_: Prompt| async move { Ok::<_, BoxError>(http::Response::new(String::new())) });
+    calls::<Prompt>().layer(GateLayer::from_gate(Open).layer(inner));
 }
