@@ -68,66 +68,81 @@ where
 {
     type Output = Result<M::Response, M::Error>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        loop {
-            match this.state.as_mut().project() {
-                // ## Calling => (Calling | Done)
-                StateProj::Calling { future, held } => {
-                    let Poll::Ready(output) = held.running(End::Failed, || future.poll(cx)) else {
-                        held.pending();
-                        return Poll::Pending;
-                    };
-                    let held = std::mem::replace(held, Held::none());
-                    // The inner future goes before its permit does.
-                    this.state.set(State::Done);
-                    return Poll::Ready(M::finish(take(this.note), output, held));
-                }
-                // ## Waiting => (Waiting | Readying | Done): the wait is what registers the waker.
-                StateProj::Waiting { wait, .. } => {
-                    let waited = ready!(wait.poll(cx));
-                    // The moved parts leave; the wait, which is pinned, is dropped in place.
-                    let StateOwned::Waiting { mode, inner, request, .. } =
-                        this.state.as_mut().project_replace(State::Done)
-                    else {
-                        unreachable!("the state was Waiting a line ago");
-                    };
-                    match waited {
-                        Ok(permit) => {
-                            let held = Held::new(permit);
-                            this.state.set(State::Readying { inner, request, mode, held });
-                        }
-                        Err(refusal) => return Poll::Ready(M::refuse(take(this.note), refusal)),
+    // ## Calling => (Calling | Done)
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.as_mut().project();
+        let mut state = this.state;
+        let StateProj::Calling { future, held } = state.as_mut().project() else {
+            return self.poll_others(cx);
+        };
+        let Poll::Ready(output) = held.running(End::Failed, || future.poll(cx)) else {
+            held.pending();
+            return Poll::Pending;
+        };
+        let held = held.take();
+        // The inner future goes before its permit does.
+        state.set(State::Done);
+        Poll::Ready(M::finish(take(this.note), output, held))
+    }
+}
+
+impl<S, G, M, Req> ResponseFuture<S, G, M, Req>
+where
+    G: Gate<Req>,
+    M: Mode<S, Req, G::Permit> + Copy,
+{
+    /// The states of a call that was not admitted at once.
+    #[inline(never)]
+    fn poll_others(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<M::Response, M::Error>> {
+        let mut this = self.as_mut().project();
+        match this.state.as_mut().project() {
+            // ## Waiting => (Waiting | Readying | Done): the wait is what registers the waker.
+            StateProj::Waiting { wait, .. } => {
+                let waited = ready!(wait.poll(cx));
+                // The moved parts leave; the wait, which is pinned, is dropped in place.
+                let StateOwned::Waiting { mode, inner, request, .. } =
+                    this.state.as_mut().project_replace(State::Done)
+                else {
+                    unreachable!("the state was Waiting a line ago");
+                };
+                match waited {
+                    Ok(permit) => {
+                        let held = Held::new(permit);
+                        this.state.set(State::Readying { inner, request, mode, held });
+                        self.poll_others(cx)
                     }
+                    Err(refusal) => Poll::Ready(M::refuse(take(this.note), refusal)),
                 }
-                // ## Readying => (Readying | Calling | Done): the inner service registers the waker.
-                StateProj::Readying { inner, mode, held, .. } => {
-                    let polled = held.running(End::Unsent, || mode.poll_ready(inner, cx));
-                    // Until it is called, leaving means that nothing was sent.
-                    held.not_sent();
-                    if let Err(error) = ready!(polled) {
-                        held.settle(End::Unsent);
-                        this.state.set(State::Done);
-                        return Poll::Ready(Err(error));
-                    }
-                    let StateOwned::Readying { mut inner, request, mode, mut held } =
-                        this.state.as_mut().project_replace(State::Done)
-                    else {
-                        unreachable!("the state was Readying a line ago");
-                    };
-                    let future = held.running(End::Failed, || mode.call(&mut inner, request));
-                    this.state.set(State::Calling { future, held });
-                }
-                // ## Refused => Done
-                StateProj::Refused { .. } => {
-                    let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done)
-                    else {
-                        unreachable!("the state was Refused a line ago");
-                    };
-                    return Poll::Ready(M::refuse(take(this.note), refusal));
-                }
-                StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
             }
+            // ## Readying => (Readying | Calling | Done): the inner service registers the waker.
+            StateProj::Readying { inner, mode, held, .. } => {
+                let polled = held.running(End::Unsent, || mode.poll_ready(inner, cx));
+                // Until it is called, leaving means that nothing was sent.
+                held.not_sent();
+                if let Err(error) = ready!(polled) {
+                    held.settle(End::Unsent);
+                    this.state.set(State::Done);
+                    return Poll::Ready(Err(error));
+                }
+                let StateOwned::Readying { mut inner, request, mode, mut held } =
+                    this.state.as_mut().project_replace(State::Done)
+                else {
+                    unreachable!("the state was Readying a line ago");
+                };
+                let future = held.running(End::Failed, || mode.call(&mut inner, request));
+                this.state.set(State::Calling { future, held });
+                self.poll(cx)
+            }
+            // ## Refused => Done
+            StateProj::Refused { .. } => {
+                let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done) else {
+                    unreachable!("the state was Refused a line ago");
+                };
+                Poll::Ready(M::refuse(take(this.note), refusal))
+            }
+            StateProj::Calling { .. } => self.poll(cx),
+            StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
         }
     }
 }

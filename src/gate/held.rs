@@ -18,6 +18,7 @@ pub struct Held<P: Permit> {
 }
 
 impl<P: Permit> Held<P> {
+    #[inline]
     pub(crate) fn new(permit: P) -> Self {
         Self { permit: Some(permit), outcome: None, at_drop: End::Unsent }
     }
@@ -36,11 +37,18 @@ impl<P: Permit> Held<P> {
         result
     }
 
+    /// Hands the permit over; nothing is held here any more.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Self {
+        Self { permit: self.permit.take(), outcome: self.outcome.take(), at_drop: self.at_drop }
+    }
+
     /// Leaving from here on means that the inner service was never called.
     pub(crate) fn not_sent(&mut self) {
         self.at_drop = End::Unsent;
     }
 
+    #[inline]
     pub(crate) fn pending(&mut self) {
         if let Some(permit) = &mut self.permit {
             permit.pending();
@@ -48,6 +56,7 @@ impl<P: Permit> Held<P> {
     }
 
     /// Shows the head to the permit.
+    #[inline]
     pub(crate) fn head<Res, E>(&mut self, head: Result<&Res, &E>) -> Follow
     where
         P: Heads<Res, E>,
@@ -76,8 +85,18 @@ impl<P: Permit> Held<P> {
 }
 
 impl<P: Permit> Drop for Held<P> {
+    #[inline]
     fn drop(&mut self) {
-        let Some(permit) = self.permit.take() else { return };
+        if let Some(permit) = self.permit.take() {
+            self.settle_dropped(permit);
+        }
+    }
+}
+
+impl<P: Permit> Held<P> {
+    /// What a drop means, and the settlement of it.
+    #[cold]
+    fn settle_dropped(&self, permit: P) {
         let outcome = self.outcome.as_deref();
         let end = match self.at_drop {
             // A client stops reading at the terminal event of a stream and drops what is left.

@@ -71,6 +71,7 @@ where
     type Error = M::Error;
     type Future = ResponseFuture<S, G, M, Req>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         if self.gate.shut() {
             // The refusal is said in `call`. An inner service readied earlier stays so until then.
@@ -81,6 +82,7 @@ where
         polled
     }
 
+    #[inline]
     fn call(&mut self, mut request: Req) -> Self::Future {
         match self.gate.admit(&mut request) {
             Admission::Now(permit) => {
