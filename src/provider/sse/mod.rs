@@ -191,10 +191,10 @@ impl Parser {
 
     /// A data line: the common case, an event of one such line that lies in this frame, is handed over at once.
     fn data_line<'a, S: Sink>(&mut self, rest: &'a [u8], sink: &mut S) -> &'a [u8] {
-        let rest = rest.strip_prefix(b" ").unwrap_or(rest);
+        let value = rest.strip_prefix(b" ").unwrap_or(rest);
         if !self.has_data
-            && let Some(at) = memchr2(b'\n', b'\r', rest)
-            && let Some((data, tail)) = rest.split_at_checked(at)
+            && let Some(at) = memchr2(b'\n', b'\r', value)
+            && let Some((data, tail)) = value.split_at_checked(at)
             && let Some(after) = skip_line_end(tail)
             && matches!(after.first(), Some(b'\n' | b'\r'))
         {
@@ -203,7 +203,6 @@ impl Parser {
             return self.line_end(after);
         }
         self.start(Field::Data, sink);
-        self.state = State::Value(Field::Data);
         rest
     }
 

@@ -124,6 +124,11 @@ impl Kept {
         serde_json::from_slice(self.all(tag).last()?).ok()
     }
 
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     fn whole(&self) -> usize {
         self.parts.last().map_or(0, |&(_, end)| end)
     }

@@ -37,6 +37,11 @@ impl Prefix {
         self.learn(data, message)
     }
 
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.bytes.capacity() + self.last.capacity()
+    }
+
     #[cold]
     fn learn<'a>(&mut self, data: &'a [u8], message: &mut Message) -> &'a [u8] {
         let head = data.get(..LONGEST).unwrap_or(data);

@@ -217,9 +217,10 @@ impl Scan {
                 self.mode = Mode::WordText;
             }
             b'"' => {
+                // OpenAI's responses API says what it adds as a text.
+                self.next = if node == Node::Delta { Node::Content } else { node };
                 self.keep(cursor, kept);
                 cursor.at += 1;
-                self.word.len = 0;
                 self.mode = Mode::Text;
             }
             b',' | b':' => cursor.at += 1,
@@ -459,7 +460,9 @@ impl Facts {
     fn take(&mut self, node: Node, word: &[u8], kept: &mut Kept) {
         match node {
             Node::Kind => {
-                self.kind = Kind::of(word);
+                if self.kind == Kind::Unsaid {
+                    self.kind = Kind::of(word);
+                }
                 self.known |=
                     [&b"response."[..], b"message", b"content"].iter().any(|api| word.starts_with(api));
             }

@@ -71,6 +71,12 @@ impl Tap {
         self.terminal || self.finished
     }
 
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        let stray = self.stray.as_ref().map_or(0, |stray| stray.kept.held());
+        self.message.kept.held() + self.prefix.held() + stray
+    }
+
     /// Whether this is an API that is known here; a stream that has not said anything is taken for one.
     pub(super) fn is_known(&self) -> bool {
         self.known || !self.foreign
