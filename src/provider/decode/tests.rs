@@ -133,7 +133,9 @@ fn broken_bytes_yield_nothing_more_and_no_error() {
         bytes[at..].fill(0xFF);
         let (decoded, _) = decode(encoding, bytes.chunks(7));
         assert!(decoded.len() <= DEFAULT_LIMIT, "{name}");
-        assert!(decode(encoding, [&b"{\"not\": \"compressed\"}"[..]]).0.is_empty(), "{name}");
+        // Bare deflate has no mark by which to tell it from anything else.
+        let plain = decode(encoding, [&b"{\"not\": \"compressed\"}"[..]]).0;
+        assert!(plain.is_empty() || encoding == Encoding::Deflate, "{name}");
         assert_eq!(decode(encoding, [&b""[..]]), (Vec::new(), false), "{name}");
     }
 }

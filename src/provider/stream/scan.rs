@@ -160,9 +160,9 @@ impl Scan {
         while cursor.at < bytes.len() {
             let ended = match self.mode {
                 Mode::Value => self.value(&mut cursor, kept),
-                Mode::Key => self.key(&mut cursor),
-                Mode::KeyText => self.key_text(&mut cursor),
-                Mode::Colon => self.colon(&mut cursor),
+                Mode::Key => self.key(&mut cursor, kept),
+                Mode::KeyText => self.key_text(&mut cursor, kept),
+                Mode::Colon => self.colon(&mut cursor, kept),
                 Mode::Element => self.element(&mut cursor),
                 Mode::Text => self.text(&mut cursor, kept),
                 Mode::WordText => self.word_text(&mut cursor, kept),
@@ -222,12 +222,14 @@ impl Scan {
                 self.keep(cursor, kept);
                 cursor.at += 1;
                 self.mode = Mode::Text;
+                return self.text(cursor, kept);
             }
             b',' | b':' => cursor.at += 1,
             b'}' | b']' if self.depth > 0 => self.mode = self.in_container(),
             _ if self.depth > 0 => {
                 self.keep(cursor, kept);
                 self.mode = Mode::Scalar;
+                return self.scalar(cursor, kept);
             }
             // A text that does not begin with a bracket is no message.
             _ => self.mode = Mode::Done,
@@ -235,21 +237,24 @@ impl Scan {
         false
     }
 
-    fn key(&mut self, cursor: &mut Cursor<'_>) -> bool {
+    // From a key to its value the states follow each other directly: a trip through the loop for each would cost more
+    // than the states do. Each also works alone, where the bytes end in between.
+
+    fn key(&mut self, cursor: &mut Cursor<'_>, kept: &mut Kept) -> bool {
         let Some(first) = cursor.solid() else { return false };
         cursor.at += 1;
         match first {
             b'"' => {
                 self.word.len = 0;
                 self.mode = Mode::KeyText;
+                self.key_text(cursor, kept)
             }
-            b'}' | b']' => return self.pop(),
-            _ => {}
+            b'}' | b']' => self.pop(),
+            _ => false,
         }
-        false
     }
 
-    fn key_text(&mut self, cursor: &mut Cursor<'_>) -> bool {
+    fn key_text(&mut self, cursor: &mut Cursor<'_>, kept: &mut Kept) -> bool {
         let begun = self.word.len > 0 || self.escaped;
         let part = cursor.text(&mut self.escaped);
         let parent = self.top();
@@ -261,19 +266,24 @@ impl Scan {
             self.next = if begun { parent.child(self.word.get()) } else { parent.child(part) };
             self.facts.known |= self.next.tells_api();
             self.mode = Mode::Colon;
+            return self.colon(cursor, kept);
         }
         false
     }
 
-    fn colon(&mut self, cursor: &mut Cursor<'_>) -> bool {
-        let Some(first) = cursor.solid() else { return false };
-        if first == b':' {
-            cursor.at += 1;
-            self.mode = Mode::Value;
-        } else {
-            self.mode = Mode::Key;
+    fn colon(&mut self, cursor: &mut Cursor<'_>, kept: &mut Kept) -> bool {
+        match cursor.solid() {
+            Some(b':') => {
+                cursor.at += 1;
+                self.mode = Mode::Value;
+                self.value(cursor, kept)
+            }
+            Some(_) => {
+                self.mode = Mode::Key;
+                false
+            }
+            None => false,
         }
-        false
     }
 
     fn element(&mut self, cursor: &mut Cursor<'_>) -> bool {
@@ -556,12 +566,22 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The next quote or backslash. Most texts are short, and a call to the vector search costs more than they do.
+/// The next quote or backslash. Most texts are short, and a call to the vector search costs more than they do: the first
+/// bytes are looked at eight at a time.
 fn find_quote(bytes: &[u8]) -> Option<usize> {
-    const SHORT: usize = 12;
-    let short = bytes.get(..SHORT).unwrap_or(bytes);
-    match short.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
-        Some(at) => Some(at),
-        None => memchr2(b'"', b'\\', bytes.get(SHORT..)?).map(|at| at + SHORT),
+    const WORDS: usize = 4;
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    // The highest bit of each byte that is zero, and maybe of some above it: the lowest one is right.
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut at = 0;
+    for word in words.iter().take(WORDS) {
+        let word = u64::from_le_bytes(*word);
+        let found = zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
     }
+    memchr2(b'"', b'\\', bytes.get(at..)?).map(|found| at + found)
 }
