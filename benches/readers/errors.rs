@@ -10,7 +10,10 @@ use seawall::provider;
 const WALL: Duration = Duration::from_secs(1_795_953_600);
 
 fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
-    fields.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (name.parse().expect("a valid name"), HeaderValue::from_static(value)))
+        .collect()
 }
 
 pub(crate) fn classify_429(c: &mut Criterion) {

@@ -55,11 +55,11 @@ fn all() -> Vec<(&'static str, Encoding, Vec<u8>)> {
 }
 
 fn decode<'a>(encoding: Encoding, frames: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
-    let (mut decoder, mut decoded) = (Decoder::new(encoding), Vec::new());
+    let (mut decoder, mut out) = (Decoder::new(encoding), Vec::new());
     for frame in frames {
-        decoder.feed(frame, |piece| decoded.extend_from_slice(piece));
+        decoder.feed(frame, |piece| out.extend_from_slice(piece));
     }
-    (decoded, decoder.has_stopped())
+    (out, decoder.has_stopped())
 }
 
 fn usage<'a>(encoding: Encoding, frames: impl IntoIterator<Item = &'a [u8]>) -> Usage {
@@ -144,9 +144,9 @@ fn broken_bytes_yield_nothing_more_and_no_error() {
 fn only_one_known_coding_is_read() {
     let of = |values: &[&'static str]| {
         let mut headers = HeaderMap::new();
-        values.iter().for_each(|value| {
+        for value in values {
             headers.append(CONTENT_ENCODING, HeaderValue::from_static(value));
-        });
+        }
         ContentEncoding::of(&headers)
     };
     assert_eq!(of(&[]), ContentEncoding::Identity);

@@ -164,7 +164,7 @@ mod tests {
     fn a_frame_of_tiny_blocks_that_unfold_to_much_is_decoded_block_by_block() {
         // Four bytes each, 128 KiB each: a run of one byte.
         let mut bomb = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x50];
-        let run = (BLOCK as u32) << 3 | 1 << 1;
+        let run = ((128 * 1024) << 3) | (1_u32 << 1);
         for _ in 0..1000 {
             bomb.extend_from_slice(&run.to_le_bytes()[..3]);
             bomb.push(b'x');

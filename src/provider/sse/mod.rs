@@ -73,7 +73,7 @@ enum Field {
 }
 
 const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
-const BOM_DONE: u8 = BOM.len() as u8;
+const BOM_DONE: u8 = 3;
 /// The longest field name that means something, `event` and `retry`.
 const FIELD_MAX: usize = 5;
 /// The longest event name that is kept; providers use about fifty bytes.
@@ -96,10 +96,9 @@ impl Name {
 
     fn push(&mut self, more: &[u8]) {
         let from = usize::from(self.len);
-        let take = more.len().min(NAME_MAX - from);
-        if let (Some(to), Some(more)) = (self.bytes.get_mut(from..from + take), more.get(..take)) {
-            to.copy_from_slice(more);
-            self.len += take as u8;
+        for (slot, &byte) in self.bytes.iter_mut().skip(from).zip(more) {
+            *slot = byte;
+            self.len += 1;
         }
     }
 }
@@ -223,17 +222,14 @@ impl Parser {
 
     fn field<'a, S: Sink>(&mut self, rest: &'a [u8], sink: &mut S) -> &'a [u8] {
         for (at, &byte) in rest.iter().enumerate() {
-            let after = rest.get(at + 1..).unwrap_or_default();
             match byte {
                 b':' => {
-                    match field_of(self.word()) {
-                        Some(field) => self.start(field, sink),
-                        None => {
-                            self.begin_stray(sink);
-                            return rest.get(at..).unwrap_or_default();
-                        }
-                    }
-                    return after;
+                    let Some(field) = field_of(self.word()) else {
+                        self.begin_stray(sink);
+                        return rest.get(at..).unwrap_or_default();
+                    };
+                    self.start(field, sink);
+                    return rest.get(at + 1..).unwrap_or_default();
                 }
                 b'\n' | b'\r' => {
                     self.field_without_colon(sink);

@@ -87,7 +87,9 @@ fn reference(text: &[u8]) -> Vec<Event> {
             events.push((name.clone().into_bytes(), data.into_bytes(), false));
         }
     };
-    lines.into_iter().for_each(|each| line(each, false));
+    for each in lines {
+        line(each, false);
+    }
     line(last, true);
     events
 }

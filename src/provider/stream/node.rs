@@ -124,7 +124,8 @@ fn top(key: &[u8]) -> Node {
         b"error" => Node::Error,
         b"code" => Node::Code,
         b"promptFeedback" | b"prompt_feedback" => Node::Feedback,
-        b"content" | b"output" | b"partial_image_b64" => Node::Content,
+        b"content" | b"output" | b"completion" | b"partial_image_b64" => Node::Content,
+        b"stop_reason" => Node::Finish,
         _ => Node::Other,
     }
 }

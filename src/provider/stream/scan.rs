@@ -489,7 +489,7 @@ impl Facts {
     }
 }
 
-/// Reasons to end that are failures of the server: OpenRouter's, Cohere's and DeepSeek's words.
+/// Reasons to end that are failures of the server: the words of OpenRouter, Cohere and DeepSeek.
 fn is_failure(reason: &[u8]) -> bool {
     [&b"error"[..], b"timeout", b"insufficient_system_resource"]
         .iter()
@@ -504,10 +504,9 @@ impl Word {
     /// Takes what fits: no word that matters is as long as `WORD`.
     fn push(&mut self, part: &[u8]) {
         let from = usize::from(self.len);
-        let take = part.len().min(WORD - from);
-        if let (Some(to), Some(part)) = (self.bytes.get_mut(from..from + take), part.get(..take)) {
-            to.copy_from_slice(part);
-            self.len += take as u8;
+        for (slot, &byte) in self.bytes.iter_mut().skip(from).zip(part) {
+            *slot = byte;
+            self.len += 1;
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::verdict::{Class, Verdict};
 const DONE: &[u8] = b"[DONE]";
 
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, and any of them can hold")]
 pub(super) struct Tap {
     /// The event in progress, and all usage so far.
     message: Message,
