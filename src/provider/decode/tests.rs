@@ -160,6 +160,8 @@ fn only_one_known_coding_is_read() {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
     #[test]
     fn any_bytes_are_taken_without_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300), magic in 0..3_usize) {
         let start: &[u8] = [&b""[..], &[0x28, 0xB5, 0x2F, 0xFD], &[0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3]][magic];

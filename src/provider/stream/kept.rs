@@ -31,8 +31,8 @@ impl Tag {
 
 /// The largest part that is kept, in bytes. Usage takes some hundred; an error can quote a prompt.
 const PART: usize = 16 * 1024;
-/// The most parts of a message that are kept. Two reports of usage and one error are the most that was seen.
-const PARTS: usize = 6;
+/// The most parts of a message that are kept. Some servers report usage once more with each choice.
+const PARTS: usize = 16;
 /// What of the buffer outlives a message.
 const RETAINED: usize = 4 * 1024;
 

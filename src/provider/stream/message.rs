@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::facts::{Facts, Finish, Kind};
 use super::kept::{Kept, Tag};
-use super::scan::{Facts, Finish, Kind, Scan};
+use super::scan::Scan;
 use super::seen::Seen;
 use crate::call::Usage;
 use crate::provider::error;

@@ -20,6 +20,8 @@
 //! Nothing is held of what passes: see [`Parser`] for lines, and a message is read piece by piece. Usage and error
 //! objects are copied, at most 16 KiB each. Keys are matched as providers write them, without escapes.
 
+mod cursor;
+mod facts;
 mod kept;
 mod message;
 mod node;

@@ -7,8 +7,8 @@
 //! The scan is lenient: it counts brackets and does not check commas. A malformed message yields nothing, or what its
 //! well-formed parts say.
 
-use memchr::memchr2;
-
+use super::cursor::Cursor;
+use super::facts::{Facts, Word};
 use super::kept::{Kept, Tag};
 use super::node::{Node, adds_nothing};
 
@@ -31,69 +31,8 @@ pub(super) struct Scan {
     pub(super) facts: Facts,
 }
 
-/// What a message says about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
-    /// It carries a part of an answer.
-    pub(super) content: bool,
-    pub(super) finish: Option<Finish>,
-    pub(super) kind: Kind,
-    /// The prompt was blocked.
-    pub(super) blocked: bool,
-    /// It has a key by which an API that is known here tells itself.
-    pub(super) known: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finish {
-    Proper,
-    /// The reason given is that something went wrong.
-    Failed,
-}
-
-/// What an event is by its type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
-    #[default]
-    Unsaid,
-    Other,
-    /// The end of the stream.
-    Terminal,
-    /// The end of the stream, and of the answer as a failure.
-    Failed,
-    Error,
-    /// A part of the answer is complete.
-    Part,
-}
-
-impl Kind {
-    pub(super) fn of(name: &[u8]) -> Self {
-        match name {
-            b"" => Self::Unsaid,
-            b"message_stop"
-            | b"message-end"
-            | b"response.completed"
-            | b"response.incomplete"
-            | b"response.cancelled" => Self::Terminal,
-            b"response.failed" => Self::Failed,
-            b"error" | b"response.error" => Self::Error,
-            _ if name.ends_with(b".done") => Self::Part,
-            _ => Self::Other,
-        }
-    }
-}
-
 /// How deep what matters lies: root array, message, choices, choice, delta.
 const DEPTH: usize = 6;
-const WORD: usize = 40;
-
-#[derive(Clone, Copy, Debug)]
-struct Word {
-    bytes: [u8; WORD],
-    /// More than `WORD` says that the word is too long to mean anything here.
-    len: u8,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Before a value.
@@ -133,8 +72,8 @@ impl Scan {
             escaped: false,
             keeping: None,
             nothing: false,
-            word: Word { bytes: [0; WORD], len: 0 },
-            facts: Facts { content: false, finish: None, kind: Kind::Unsaid, blocked: false, known: false },
+            word: Word::new(),
+            facts: Facts::new(),
         }
     }
 
@@ -156,7 +95,7 @@ impl Scan {
     /// Reads on. Returns how many bytes were read: all of them, or those up to the end of a message, whose facts are
     /// then complete.
     pub(super) fn feed(&mut self, bytes: &[u8], kept: &mut Kept) -> (usize, bool) {
-        let mut cursor = Cursor { bytes, at: 0, from: 0, closed: false };
+        let mut cursor = Cursor::new(bytes);
         while cursor.at < bytes.len() {
             let ended = match self.mode {
                 Mode::Value => self.value(&mut cursor, kept),
@@ -213,7 +152,7 @@ impl Scan {
             }
             b'"' if node.is_word() => {
                 cursor.at += 1;
-                self.word.len = 0;
+                self.word.clear();
                 self.mode = Mode::WordText;
             }
             b'"' => {
@@ -245,7 +184,7 @@ impl Scan {
         cursor.at += 1;
         match first {
             b'"' => {
-                self.word.len = 0;
+                self.word.clear();
                 self.mode = Mode::KeyText;
                 self.key_text(cursor, kept)
             }
@@ -255,7 +194,7 @@ impl Scan {
     }
 
     fn key_text(&mut self, cursor: &mut Cursor<'_>, kept: &mut Kept) -> bool {
-        let begun = self.word.len > 0 || self.escaped;
+        let begun = !self.word.is_empty() || self.escaped;
         let part = cursor.text(&mut self.escaped);
         let parent = self.top();
         let complete = cursor.closed;
@@ -371,11 +310,14 @@ impl Scan {
             cursor.at += 1;
             match byte {
                 b'"' => {
-                    self.word.len = 0;
+                    self.word.clear();
                     self.mode = Mode::AnswerText;
                     return false;
                 }
-                b'{' | b'[' => self.inside = self.inside.saturating_add(1),
+                b'{' | b'[' => {
+                    self.inside = self.inside.saturating_add(1);
+                    self.nothing = false;
+                }
                 b'}' | b']' => {
                     self.inside -= 1;
                     if self.inside == 0 {
@@ -405,7 +347,7 @@ impl Scan {
         if after == b':' {
             cursor.at += 1;
             self.nothing = adds_nothing(self.word.get());
-        } else if self.word.len > 0 && !self.nothing {
+        } else if !self.word.is_empty() && !self.nothing {
             // One text is enough: the rest is passed over.
             self.facts.content = true;
             self.mode = Mode::Inside;
@@ -466,121 +408,5 @@ impl Scan {
     }
 }
 
-impl Facts {
-    fn take(&mut self, node: Node, word: &[u8], kept: &mut Kept) {
-        match node {
-            Node::Kind => {
-                if self.kind == Kind::Unsaid {
-                    self.kind = Kind::of(word);
-                }
-                self.known |=
-                    [&b"response."[..], b"message", b"content"].iter().any(|api| word.starts_with(api));
-            }
-            Node::Object if word == b"error" => self.kind = Kind::Error,
-            Node::Block => self.blocked |= !word.is_empty() && word != b"BLOCK_REASON_UNSPECIFIED",
-            Node::Finish if word.is_empty() || word == b"FINISH_REASON_UNSPECIFIED" => {}
-            Node::Finish if is_failure(word) => {
-                self.finish = Some(Finish::Failed);
-                kept.put(Tag::Finish, word);
-            }
-            Node::Finish => self.finish = self.finish.or(Some(Finish::Proper)),
-            _ => {}
-        }
-    }
-}
-
-/// Reasons to end that are failures of the server: the words of OpenRouter, Cohere and DeepSeek.
-fn is_failure(reason: &[u8]) -> bool {
-    [&b"error"[..], b"timeout", b"insufficient_system_resource"]
-        .iter()
-        .any(|failure| reason.eq_ignore_ascii_case(failure))
-}
-
-impl Word {
-    fn get(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
-    }
-
-    /// Takes what fits: no word that matters is as long as `WORD`.
-    fn push(&mut self, part: &[u8]) {
-        let from = usize::from(self.len);
-        for (slot, &byte) in self.bytes.iter_mut().skip(from).zip(part) {
-            *slot = byte;
-            self.len += 1;
-        }
-    }
-}
-
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// Where in these bytes the value that is being kept begins.
-    from: usize,
-    /// The last text was read to its closing quote.
-    closed: bool,
-}
-
-impl<'a> Cursor<'a> {
-    fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
-    }
-
-    fn kept(&self) -> &'a [u8] {
-        self.bytes.get(self.from..self.at).unwrap_or_default()
-    }
-
-    /// Passes over white space and looks at what follows.
-    fn solid(&mut self) -> Option<u8> {
-        while let Some(&byte) = self.bytes.get(self.at) {
-            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
-                return Some(byte);
-            }
-            self.at += 1;
-        }
-        None
-    }
-
-    /// Reads the rest of a text and its closing quote, or all there is of it.
-    fn text(&mut self, escaped: &mut bool) -> &'a [u8] {
-        let start = self.at;
-        let mut at = start + usize::from(std::mem::take(escaped));
-        self.closed = false;
-        loop {
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            let Some(found) = find_quote(rest) else {
-                self.at = self.bytes.len();
-                return self.bytes.get(start..).unwrap_or_default();
-            };
-            at += found;
-            if rest.get(found) == Some(&b'"') {
-                self.at = at + 1;
-                self.closed = true;
-                return self.bytes.get(start..at).unwrap_or_default();
-            }
-            at += 2;
-            if at > self.bytes.len() {
-                *escaped = true;
-            }
-        }
-    }
-}
-
-/// The next quote or backslash. Most texts are short, and a call to the vector search costs more than they do: the first
-/// bytes are looked at eight at a time.
-fn find_quote(bytes: &[u8]) -> Option<usize> {
-    const WORDS: usize = 4;
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    // The highest bit of each byte that is zero, and maybe of some above it: the lowest one is right.
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
-    let (words, _) = bytes.as_chunks::<8>();
-    let mut at = 0;
-    for word in words.iter().take(WORDS) {
-        let word = u64::from_le_bytes(*word);
-        let found = zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    memchr2(b'"', b'\\', bytes.get(at..)?).map(|found| at + found)
-}
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::facts::Kind;
 use super::message::{Message, Settled};
 use super::prefix::Prefix;
-use super::scan::Kind;
 use super::seen::Seen;
 use crate::call::Usage;
 use crate::provider::sse::Sink;

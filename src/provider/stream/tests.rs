@@ -419,6 +419,8 @@ mod harm {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
     #[test]
     fn any_bytes_are_read_without_panic_and_alike_in_any_frames(
         bytes in proptest::collection::vec(proptest::sample::select(b"data: {}[]\"\\:,\n\r\xEFunle".to_vec()), 0..200),
