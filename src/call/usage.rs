@@ -17,7 +17,7 @@ pub struct Usage {
     /// Input tokens written to a cache that lives about five minutes (or for which no lifetime was said); part of
     /// `input`.
     pub cache_write: Option<u64>,
-    /// Input tokens written to a cache that lives an hour; part of `input`.
+    /// Input tokens written to a cache that lives an hour or longer (OpenAI's twelve); part of `input`.
     pub cache_write_1h: Option<u64>,
     /// Output tokens spent on reasoning; part of `output`.
     pub reasoning: Option<u64>,

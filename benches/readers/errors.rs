@@ -1,19 +1,22 @@
-//! What it costs to read what a provider says.
+//! Heads and error bodies.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::Criterion;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use seawall::provider;
 
 const WALL: Duration = Duration::from_secs(1_795_953_600);
 
 fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
-    fields.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (name.parse().expect("a valid name"), HeaderValue::from_static(value)))
+        .collect()
 }
 
-fn classify_429(c: &mut Criterion) {
+pub(crate) fn classify_429(c: &mut Criterion) {
     let mut group = c.benchmark_group("classify_429");
     let openai = headers(&[
         ("date", "Sun, 29 Nov 2026 12:00:00 GMT"),
@@ -52,6 +55,3 @@ fn classify_429(c: &mut Criterion) {
     });
     group.finish();
 }
-
-criterion_group!(benches, classify_429);
-criterion_main!(benches);
