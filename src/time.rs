@@ -27,3 +27,32 @@ pub(crate) fn checked_add(instant: Instant, duration: Duration) -> Option<Instan
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+/// Tells the time of day, for header dates and calendar windows; nothing else may depend on it.
+///
+/// Implemented by [`SystemWall`]; tests put a clock of their own in its place.
+pub trait Wall: Send + Sync {
+    /// Time since the Unix epoch.
+    fn since_epoch(&self) -> Duration;
+}
+
+/// The system's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemWall;
+
+impl Wall for SystemWall {
+    #[expect(clippy::disallowed_types, reason = "the one place that reads the wall clock")]
+    fn since_epoch(&self) -> Duration {
+        let now = std::time::SystemTime::now();
+        now.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+}
+
+impl<F> Wall for F
+where
+    F: Fn() -> Duration + Send + Sync,
+{
+    fn since_epoch(&self) -> Duration {
+        self()
+    }
+}

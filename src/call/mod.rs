@@ -13,5 +13,5 @@ mod usage;
 pub use answer::Answer;
 pub use describe::{Blind, Call, Describe, Described, Estimate, Priority, Read, Tagged};
 pub use key::Key;
-pub use outcome::Outcome;
+pub use outcome::{HttpResponse, Outcome, OutcomeBody, OutcomeFuture, OutcomeLayer, Outcomes};
 pub use usage::Usage;

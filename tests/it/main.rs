@@ -7,6 +7,7 @@ mod cancel;
 mod contract;
 mod keyed;
 mod messages;
+mod outcome;
 mod respond;
 mod stack;
 mod support;

@@ -23,6 +23,7 @@ pub struct Outcome {
     head: AtomicU64,
     content: AtomicU64,
     end: AtomicU64,
+    bytes: AtomicU64,
     finished: AtomicBool,
     facts: Mutex<Facts>,
 }
@@ -44,6 +45,7 @@ impl Outcome {
             head: AtomicU64::new(NOT_YET),
             content: AtomicU64::new(NOT_YET),
             end: AtomicU64::new(NOT_YET),
+            bytes: AtomicU64::new(0),
             finished: AtomicBool::new(false),
             facts: Mutex::new(Facts::default()),
         }
@@ -79,6 +81,12 @@ impl Outcome {
         read(&self.end)
     }
 
+    /// Bytes of the body that were read so far, as they came over the wire.
+    #[must_use]
+    pub fn body_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
     /// Whether the answer is complete, though its body may not have ended: a terminal event of its stream has passed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -110,6 +118,11 @@ impl Outcome {
     /// The body has ended. The first mark stays.
     pub fn mark_end(&self, now: Instant) {
         self.mark(&self.end, now);
+    }
+
+    /// So many more bytes of the body have passed.
+    pub fn add_body_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
     }
 
     /// The answer is complete: a terminal event has passed.
