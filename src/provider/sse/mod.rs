@@ -96,9 +96,10 @@ impl Name {
 
     fn push(&mut self, more: &[u8]) {
         let from = usize::from(self.len);
-        for (slot, &byte) in self.bytes.iter_mut().skip(from).zip(more) {
-            *slot = byte;
-            self.len += 1;
+        let more = more.get(..NAME_MAX - from).unwrap_or(more);
+        if let Some(to) = self.bytes.get_mut(from..from + more.len()) {
+            to.copy_from_slice(more);
+            self.len += u8::try_from(more.len()).unwrap_or_default();
         }
     }
 }
@@ -172,10 +173,7 @@ impl Parser {
                 self.line_end(rest)
             }
             b'd' if rest.starts_with(b"data:") => self.data_line(rest.get(5..).unwrap_or_default(), sink),
-            b'e' if rest.starts_with(b"event:") => {
-                self.start(Field::Event, sink);
-                rest.get(6..).unwrap_or_default()
-            }
+            b'e' if rest.starts_with(b"event:") => self.event_line(rest.get(6..).unwrap_or_default(), sink),
             b':' => {
                 self.start(Field::Other, sink);
                 rest.get(1..).unwrap_or_default()
@@ -203,6 +201,18 @@ impl Parser {
         }
         self.start(Field::Data, sink);
         rest
+    }
+
+    fn event_line<'a, S: Sink>(&mut self, rest: &'a [u8], sink: &mut S) -> &'a [u8] {
+        self.start(Field::Event, sink);
+        let value = rest.strip_prefix(b" ").unwrap_or(rest);
+        let (name, tail) = up_to_line_end(value);
+        if tail.is_empty() {
+            return rest;
+        }
+        self.name.push(name);
+        self.state = State::LineStart;
+        self.line_end(tail)
     }
 
     /// A field's name is complete; its value follows.

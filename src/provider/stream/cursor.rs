@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
 /// The next quote or backslash. Most texts are short, and a call to the vector search costs more than they do: the first
 /// bytes are looked at eight at a time.
 fn find_quote(bytes: &[u8]) -> Option<usize> {
-    const WORDS: usize = 4;
+    const WORDS: usize = 2;
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     // The highest bit of each byte that is zero, and maybe of some above it: the lowest one is right.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);

@@ -73,7 +73,8 @@ impl Facts {
             Node::Block => self.blocked |= !word.is_empty() && word != b"BLOCK_REASON_UNSPECIFIED",
             Node::Finish if word.is_empty() || word == b"FINISH_REASON_UNSPECIFIED" => {}
             Node::Finish if is_failure(word) => {
-                if self.finish.replace(Finish::Failed) != Some(Finish::Failed) {
+                let before = self.finish.replace(Finish::Failed);
+                if before != Some(Finish::Failed) {
                     kept.put(Tag::Finish, word);
                 }
             }

@@ -364,12 +364,20 @@ impl Scan {
     }
 
     /// A value that was passed over or kept is complete.
+    #[inline]
     fn close(&mut self, cursor: &mut Cursor<'_>, kept: &mut Kept) {
+        if self.keeping.is_some() {
+            self.end_kept(cursor, kept);
+        }
+        self.mode = self.in_container();
+    }
+
+    #[inline(never)]
+    fn end_kept(&mut self, cursor: &mut Cursor<'_>, kept: &mut Kept) {
         if let Some(tag) = self.keeping.take() {
             kept.push(cursor.kept());
             kept.end(tag);
         }
-        self.mode = self.in_container();
     }
 
     fn has_room(&self) -> bool {
@@ -397,13 +405,12 @@ impl Scan {
         self.open.get(last).copied().unwrap_or(Node::Other)
     }
 
+    #[inline]
     fn in_container(&self) -> Mode {
-        if self.depth == 0 {
-            Mode::Done
-        } else if self.top().element().is_some() {
-            Mode::Element
-        } else {
-            Mode::Key
+        match self.top() {
+            _ if self.depth == 0 => Mode::Done,
+            Node::Root | Node::Choices | Node::Candidates => Mode::Element,
+            _ => Mode::Key,
         }
     }
 }

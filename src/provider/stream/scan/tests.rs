@@ -59,7 +59,9 @@ impl Said {
 
     fn candidate(&mut self, candidate: &Value) {
         self.answer(candidate.get("content").unwrap_or(&Value::Null));
-        self.finish(candidate.get("finishReason").unwrap_or(&Value::Null));
+        for name in ["finishReason", "finish_reason"] {
+            self.finish(candidate.get(name).unwrap_or(&Value::Null));
+        }
     }
 
     fn delta(&mut self, delta: &Value) {
@@ -197,7 +199,7 @@ fn message() -> BoxedStrategy<Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn a_message_is_read_as_from_its_parsed_form(message in message(), pretty in any::<bool>(), size in 1..9_usize) {
