@@ -5,13 +5,19 @@
 //! serve `http` and a library's own types.
 
 mod answer;
+mod asked;
 mod describe;
+mod json;
 mod key;
+mod model;
 mod outcome;
+pub mod tokens;
 mod usage;
 
 pub use answer::Answer;
+pub use asked::read_json;
 pub use describe::{Blind, Call, Describe, Described, Estimate, Priority, Read, Tagged};
 pub use key::Key;
+pub use model::rewrite_model;
 pub use outcome::Outcome;
 pub use usage::Usage;
