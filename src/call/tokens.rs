@@ -1,9 +1,10 @@
 //! How many tokens a text may make.
 //!
 //! [`estimate`] weighs characters by script: letters, digits, punctuation and each kind of alphabet make tokens of
-//! different length. Against the o200k vocabulary of current models it is within a tenth for English, German, Korean,
-//! Chinese, Japanese, source code and JSON, and about 60 % too high for Cyrillic. Dividing characters by four, the usual
-//! rule, halves Chinese, Japanese and Korean. It reads about a gigabyte a second and allocates nothing.
+//! different length. Against the o200k vocabulary of current models it is within about a fifth for European languages,
+//! Korean, Chinese, Japanese, source code, Markdown and JSON, and within a few per cent for most of them; a third to two
+//! thirds too high for Cyrillic. Dividing characters by four, the usual rule, halves Chinese, Japanese and Korean, and is
+//! a third of the truth for base64. It reads about a gigabyte a second and allocates nothing.
 //!
 //! Vocabularies differ between models, and the same text can make half as many tokens again in another one. [`Ratios`]
 //! learns by how much from the usage that each model reports.
