@@ -47,12 +47,12 @@ impl Upstream {
         if name.as_str().is_empty() {
             return Err(ConfigError::new("name", "must not be empty"));
         }
-        let uri: Uri = base_url.parse().map_err(|_| wrong("is not a URL"))?;
+        let uri: Uri = base_url.parse().map_err(|_| wrong("is not an absolute URL of http or https"))?;
         let parts = uri.into_parts();
         let scheme = parts
             .scheme
             .filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS)
-            .ok_or_else(|| wrong("must start with http:// or https://"))?;
+            .ok_or_else(|| wrong("is not an absolute URL of http or https"))?;
         let authority = parts.authority.ok_or_else(|| wrong("has no host"))?;
         if authority.as_str().contains('@') {
             return Err(wrong("must not hold a user or password: they belong in the credential"));
