@@ -53,6 +53,8 @@ pub enum Misfit {
     NotRewritable,
     /// A part of its body was sent and not kept.
     NotReplayable,
+    /// Its URL would be longer than a URL can be.
+    TooLong,
 }
 
 impl fmt::Display for Misfit {
@@ -60,6 +62,7 @@ impl fmt::Display for Misfit {
         f.write_str(match self {
             Self::NotRewritable => "the model cannot be replaced in this request",
             Self::NotReplayable => "the body of this request cannot be sent again",
+            Self::TooLong => "the URL of this request would be too long",
         })
     }
 }
@@ -126,7 +129,7 @@ impl Aim for Request<CallBody> {
         *aimed.version_mut() = self.version();
         *aimed.headers_mut() = self.headers().clone();
         *aimed.extensions_mut() = self.extensions().clone();
-        *aimed.uri_mut() = aim_uri(self, &path, in_query, at);
+        *aimed.uri_mut() = aim_uri(self, &path, in_query, at).ok_or(Misfit::TooLong)?;
 
         let keep = at.upstream.own_credential().kept_header();
         let length = length_of(aimed.body());
@@ -213,7 +216,12 @@ fn names_model(query: &str) -> bool {
     query.split('&').any(|pair| key_of(pair) == "model")
 }
 
-fn aim_uri(request: &Request<CallBody>, path: &str, in_query: bool, at: &Destination<'_>) -> http::Uri {
+fn aim_uri(
+    request: &Request<CallBody>,
+    path: &str,
+    in_query: bool,
+    at: &Destination<'_>,
+) -> Option<http::Uri> {
     let query = request.uri().query().unwrap_or_default();
     let keep = |key: &str| !at.secrets.has_query(key) && !(in_query && key == "model");
     let own = at.upstream.own_credential().own_query();

@@ -7,10 +7,15 @@
 //! a third of the truth for base64. It reads about a gigabyte a second and allocates nothing.
 //!
 //! Vocabularies differ between models, and the same text can make half as many tokens again in another one. [`Ratios`]
-//! learns by how much from the usage that each model reports.
+//! learns by how much from the usage that each model reports. The feature `tokenizer` counts exactly where a vocabulary is
+//! public, much slower.
 
+#[cfg(feature = "tokenizer")]
+mod exact;
 mod ratios;
 
+#[cfg(feature = "tokenizer")]
+pub use exact::{Vocabulary, count};
 pub use ratios::Ratios;
 
 /// An estimate of the tokens that a text makes; never a bound.

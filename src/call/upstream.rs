@@ -6,7 +6,7 @@ use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Uri, uri};
 
-use crate::call::{Credential, Key};
+use crate::call::{Credential, Key, SecretPlaces};
 use crate::config_error::ConfigError;
 
 /// A named endpoint with its base URL, its credential, and headers of its own.
@@ -18,7 +18,7 @@ use crate::config_error::ConfigError;
 ///     .credential(Credential::bearer("secret")?)
 ///     .header("x-team", "search")?;
 /// let uri = upstream.join(&"/v1/chat/completions?trace=1".parse()?);
-/// assert_eq!(uri, "https://api.groq.com/openai/v1/chat/completions?trace=1");
+/// assert_eq!(uri.unwrap(), "https://api.groq.com/openai/v1/chat/completions?trace=1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -98,8 +98,9 @@ impl Upstream {
         }
         let key =
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("is not the name of a header"))?;
-        let value = HeaderValue::from_str(value)
+        let mut value = HeaderValue::from_str(value)
             .map_err(|_| wrong("holds a line end or another character that no header may hold"))?;
+        value.set_sensitive(SecretPlaces::default().headers().contains(&key));
         self.headers.insert(key, value);
         Ok(self)
     }
@@ -146,8 +147,10 @@ impl Upstream {
     /// that end the one and start the other only once: `/v1` and `/v1/chat` make `/v1/chat`, `/openai/v1` and `/v1/chat`
     /// make `/openai/v1/chat`, and `/a` and `/b` make `/a/b`. A request without a path goes to the base URL itself. The
     /// query is the request's, and the base URL's keys, which win. Nothing is decoded, normalised or encoded.
+    ///
+    /// `None` where both together are longer than a URL can be, 65 534 bytes.
     #[must_use]
-    pub fn join(&self, uri: &Uri) -> Uri {
+    pub fn join(&self, uri: &Uri) -> Option<Uri> {
         self.join_parts(uri.path(), uri.query().unwrap_or_default(), |_| true, None)
     }
 
@@ -158,7 +161,7 @@ impl Upstream {
         query: &str,
         keep: impl Fn(&str) -> bool,
         more: Option<(&str, &str)>,
-    ) -> Uri {
+    ) -> Option<Uri> {
         let path = strip_segments(path, &self.strip);
         let path = if path == "/" { "" } else { path.get(overlap(&self.path, path)..).unwrap_or(path) };
         let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
@@ -187,12 +190,12 @@ impl Upstream {
             out.extend([key, "=", value]);
         }
         // Parts of two valid URLs, cut and joined at `/`, `?` and `&`, are valid again; only their length can be too much.
-        let joined = PathAndQuery::from_maybe_shared(bytes::Bytes::from(out));
+        let joined = PathAndQuery::from_maybe_shared(bytes::Bytes::from(out)).ok()?;
         let mut parts = uri::Parts::default();
         parts.scheme = Some(self.scheme.clone());
         parts.authority = Some(self.authority.clone());
-        parts.path_and_query = Some(joined.unwrap_or_else(|_| PathAndQuery::from_static("/")));
-        Uri::from_parts(parts).expect("scheme, authority and path are all there")
+        parts.path_and_query = Some(joined);
+        Uri::from_parts(parts).ok()
     }
 
     /// Sets the host, the credential and the headers of this upstream.

@@ -131,13 +131,20 @@ fn b097_path_and_query_are_there_exactly_once() {
         ("https://b.example/v1", "/chat?q=a%26b%3Dc+d", "/v1/chat?q=a%26b%3Dc+d"),
     ] {
         for from in [format!("https://a.example{path}"), path.to_owned()] {
-            let joined = upstream(base).join(&from.parse().unwrap());
+            let joined = upstream(base).join(&from.parse().unwrap()).unwrap();
             assert_eq!(joined.to_string(), format!("https://b.example{expected}"), "{base} and {from}");
         }
     }
     let stripped = upstream("https://b.example/beta/openai").strip_prefix("/v1").unwrap();
-    assert_eq!(stripped.join(&"/v1/chat".parse().unwrap()).path(), "/beta/openai/chat");
-    assert_eq!(stripped.join(&"/v1beta/chat".parse().unwrap()).path(), "/beta/openai/v1beta/chat");
+    assert_eq!(stripped.join(&"/v1/chat".parse().unwrap()).unwrap().path(), "/beta/openai/chat");
+    assert_eq!(stripped.join(&"/v1beta/chat".parse().unwrap()).unwrap().path(), "/beta/openai/v1beta/chat");
+}
+
+#[test]
+fn a_url_that_grows_too_long_is_refused_and_not_cut() {
+    let long = format!("/{}", "x".repeat(65_500));
+    let upstream = upstream(&format!("https://b.example/{}", "y".repeat(100)));
+    assert_eq!(post(&long, "").aim(&Destination::new(&upstream)).unwrap_err(), Misfit::TooLong);
 }
 
 #[test]

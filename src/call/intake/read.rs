@@ -73,11 +73,14 @@ pub(super) fn describe(
         _ => None,
     };
     let place = asked.as_ref().and_then(|asked| asked.place);
+    let estimated = call.estimate.is_none();
     if let Some(asked) = asked {
         asked.write(&mut call);
     }
     read_uri(&parts, &mut call);
-    if let (Some(ratios), Some(model), Some(estimate)) = (&settings.ratios, &call.model, &mut call.estimate) {
+    if let (Some(ratios), Some(model), Some(estimate), true) =
+        (&settings.ratios, &call.model, &mut call.estimate, estimated)
+    {
         estimate.input_tokens = ratios.scale(model, estimate.unscaled_tokens);
     }
     parts.extensions.insert(call);
