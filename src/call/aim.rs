@@ -14,6 +14,7 @@ use crate::call::{Call, CallBody, Describe, Key, SecretPlaces, Upstream};
 
 /// Where a request is aimed at.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 #[non_exhaustive]
 pub struct Destination<'a> {
     /// The upstream to send it to.
@@ -26,7 +27,6 @@ pub struct Destination<'a> {
 
 impl<'a> Destination<'a> {
     /// This upstream, with the caller's model and the usual places of secrets.
-    #[must_use]
     pub fn new(upstream: &'a Upstream) -> Self {
         static USUAL: LazyLock<SecretPlaces> = LazyLock::new(SecretPlaces::default);
         Self { upstream, model: None, secrets: &USUAL }
@@ -223,7 +223,7 @@ fn aim_uri(
     at: &Destination<'_>,
 ) -> Option<http::Uri> {
     let query = request.uri().query().unwrap_or_default();
-    let keep = |key: &str| !at.secrets.has_query(key) && !(in_query && key == "model");
+    let keep = |key: &str| !(at.secrets.has_query(key) || in_query && key == "model");
     let own = at.upstream.own_credential().own_query();
     match at.model.filter(|_| in_query) {
         None => at.upstream.join_parts(path, query, keep, own),
@@ -252,7 +252,7 @@ fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
     if let Some(length) = length {
         let chunked = headers.remove(TRANSFER_ENCODING).is_some();
         if chunked || headers.contains_key(CONTENT_LENGTH) {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+            headers.insert(CONTENT_LENGTH, decimal(length));
         }
     }
     if rewritten {
@@ -260,6 +260,21 @@ fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
             headers.remove(name);
         }
     }
+}
+
+/// A number as a header, in one allocation.
+fn decimal(mut number: usize) -> HeaderValue {
+    let mut digits = [b'0'; 20];
+    let mut start = digits.len();
+    for (at, digit) in digits.iter_mut().enumerate().rev() {
+        *digit = b"0123456789"[number % 10];
+        number /= 10;
+        start = at;
+        if number == 0 {
+            break;
+        }
+    }
+    HeaderValue::from_bytes(digits.get(start..).unwrap_or_default()).expect("digits are legal in a header")
 }
 
 #[cfg(test)]

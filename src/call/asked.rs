@@ -248,7 +248,6 @@ impl<'a> Reader<'a> {
         }
         let raw = text.raw(self.body);
         match self.nested {
-            Nested::Words | Nested::Foreign => self.words(text),
             Nested::Role | Nested::Quiet | Nested::OutputBound | Nested::Choices => {}
             Nested::Kind => self.by_reference |= self.member == Member::Tools && member::is_hosted_tool(raw),
             Nested::ByReference => self.by_reference = true,
@@ -257,7 +256,7 @@ impl<'a> Reader<'a> {
                 self.by_reference = true;
             }
             Nested::Media if member::is_base64(raw) || raw.starts_with(b"data:") => self.media(raw),
-            Nested::Link | Nested::Media => self.words(text),
+            Nested::Words | Nested::Foreign | Nested::Link | Nested::Media => self.words(text),
         }
     }
 

@@ -130,6 +130,7 @@ fn secret_value(field: &'static str, secret: &str, text: &str) -> Result<HeaderV
 /// `openai-project`, and the query keys `key`, `api_key`, `api-key`, `apikey`, `access_token`, `token` and
 /// `subscription-key`. Add the places of every upstream's [`Credential`], and your own.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct SecretPlaces {
     headers: Vec<HeaderName>,
     query: Vec<Box<str>>,
@@ -227,15 +228,12 @@ pub(super) fn percent_decode(text: &str) -> String {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         let hex = |offset: usize| bytes.get(at + offset).and_then(|digit| char::from(*digit).to_digit(16));
-        match (byte, hex(1), hex(2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(u8::try_from(high << 4 | low).unwrap_or(b'?'));
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
+        if let (b'%', Some(high), Some(low)) = (byte, hex(1), hex(2)) {
+            out.push(u8::try_from(high << 4 | low).unwrap_or(b'?'));
+            at += 3;
+        } else {
+            out.push(*byte);
+            at += 1;
         }
     }
     String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -165,31 +165,26 @@ impl Upstream {
         let path = strip_segments(path, &self.strip);
         let path = if path == "/" { "" } else { path.get(overlap(&self.path, path)..).unwrap_or(path) };
         let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
-        let mut out = String::with_capacity(
-            self.path.len()
-                + path.len()
-                + query.len()
-                + self.query.len()
-                + 3
-                + more.map_or(0, |(k, v)| k.len() + v.len() + 2),
-        );
-        out.extend([&*self.path, slash, path]);
-        if out.is_empty() {
-            out.push('/');
-        }
         let own = |key: &str| pairs(&self.query).any(|pair| key_of(pair) == key);
-        let kept = pairs(query).filter(|pair| keep(key_of(pair)) && !own(key_of(pair)));
-        let mut separator = '?';
-        for pair in kept.chain(pairs(&self.query)) {
-            out.push(separator);
-            out.push_str(pair);
-            separator = '&';
-        }
-        if let Some((key, value)) = more {
-            out.push(separator);
-            out.extend([key, "=", value]);
-        }
-        // Parts of two valid URLs, cut and joined at `/`, `?` and `&`, are valid again; only their length can be too much.
+        let each = |write: &mut dyn FnMut(&str)| {
+            let empty = self.path.is_empty() && path.is_empty();
+            [&*self.path, if empty { "/" } else { slash }, path].into_iter().for_each(&mut *write);
+            let kept = pairs(query).filter(|pair| keep(key_of(pair)) && !own(key_of(pair)));
+            let mut separator = "?";
+            for pair in kept.chain(pairs(&self.query)) {
+                write(separator);
+                write(pair);
+                separator = "&";
+            }
+            if let Some((key, value)) = more {
+                [separator, key, "=", value].into_iter().for_each(&mut *write);
+            }
+        };
+        // Twice, so that the text has its exact size: then it is one allocation and becomes the URL as it is.
+        let mut length = 0;
+        each(&mut |part| length += part.len());
+        let mut out = String::with_capacity(length);
+        each(&mut |part| out.push_str(part));
         let joined = PathAndQuery::from_maybe_shared(bytes::Bytes::from(out)).ok()?;
         let mut parts = uri::Parts::default();
         parts.scheme = Some(self.scheme.clone());

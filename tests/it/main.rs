@@ -7,6 +7,7 @@ mod cancel;
 mod contract;
 mod keyed;
 mod messages;
+mod requests;
 mod respond;
 mod stack;
 mod support;

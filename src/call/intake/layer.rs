@@ -9,6 +9,7 @@ use crate::call::tokens::Ratios;
 
 /// Reads each request once; see [the module](crate::call::intake).
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct IntakeLayer {
     pub(super) settings: Settings,
 }
@@ -22,7 +23,6 @@ pub(super) struct Settings {
 
 impl IntakeLayer {
     /// Collects up to 32 MiB, and records up to 64 KiB of what it does not collect.
-    #[must_use]
     pub fn new() -> Self {
         Self { settings: Settings { limit: 32 << 20, record: 64 << 10, ratios: None } }
     }

@@ -45,6 +45,7 @@ fn stream(
     StreamBody::new(futures_util::stream::iter(frames))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "beside errors in a script")]
 fn data(text: &'static str) -> Result<Frame<Bytes>, &'static str> {
     Ok(Frame::data(Bytes::from_static(text.as_bytes())))
 }

@@ -178,7 +178,7 @@ fn a_rewrite_is_one_allocation() {
     let repeated = format!(r#"{{"model":"a",{}"#, &body[1..]);
     for body in [body, repeated] {
         let info = allocation_counter::measure(|| {
-            drop(rewrite_model(body.as_bytes(), "a-name-that-is-longer").unwrap())
+            drop(rewrite_model(body.as_bytes(), "a-name-that-is-longer").unwrap());
         });
         assert_eq!(info.count_total, 1);
     }
