@@ -12,7 +12,7 @@ use std::fmt;
 /// ```
 /// use seawall::ConfigError;
 ///
-/// let error = ConfigError::new("base_url", "must start with http:// or https://");
+/// let error = ConfigError::new("base_url", "is not an absolute URL of http or https");
 /// assert_eq!(error.field(), "base_url");
 /// assert_eq!(error.under("upstreams.primary").field(), "upstreams.primary.base_url");
 /// ```

@@ -37,6 +37,9 @@ impl Priority {
 pub struct Estimate {
     /// Input tokens, estimated; never meant as a bound.
     pub input_tokens: u64,
+    /// The same before it was scaled by what is learned of the model: what
+    /// [`Ratios::learn`](crate::call::tokens::Ratios::learn) compares with.
+    pub unscaled_tokens: u64,
     /// Bytes of everything that becomes input: no byte-level tokenizer makes more tokens of it.
     pub input_bytes: u64,
     /// Whether parts of the input are only referred to (URLs, file ids), so that their size is not known.
@@ -47,7 +50,7 @@ impl Estimate {
     /// An estimate of these tokens, made from these bytes.
     #[must_use]
     pub const fn new(input_tokens: u64, input_bytes: u64) -> Self {
-        Self { input_tokens, input_bytes, by_reference: false }
+        Self { input_tokens, unscaled_tokens: input_tokens, input_bytes, by_reference: false }
     }
 }
 

@@ -4,14 +4,31 @@
 //! the facts of a request through [`Describe`] and those of a response through [`Answer`], so that the same layers
 //! serve `http` and a library's own types.
 
+mod aim;
 mod answer;
+mod asked;
+mod body;
+mod credential;
 mod describe;
+pub mod intake;
+mod json;
 mod key;
+mod model;
+mod multipart;
 mod outcome;
+pub mod tokens;
+mod upstream;
 mod usage;
 
+pub use aim::{Aim, Destination, Misfit};
 pub use answer::Answer;
+pub use asked::read_json;
+pub use body::CallBody;
+pub use credential::{Credential, SecretPlaces};
 pub use describe::{Blind, Call, Describe, Described, Estimate, Priority, Read, Tagged};
+pub use intake::IntakeLayer;
 pub use key::Key;
+pub use model::rewrite_model;
 pub use outcome::{HttpResponse, Outcome, OutcomeBody, OutcomeFuture, OutcomeLayer, Outcomes};
+pub use upstream::Upstream;
 pub use usage::Usage;

@@ -8,6 +8,7 @@ mod contract;
 mod keyed;
 mod messages;
 mod outcome;
+mod requests;
 mod respond;
 mod stack;
 mod support;
