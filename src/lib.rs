@@ -12,6 +12,7 @@ pub mod provider;
 pub mod refusal;
 mod sync;
 pub mod time;
+pub mod timeout;
 mod verdict;
 
 pub use calls::{Calls, calls};

@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::time::Duration;
 
-use http::{Method, Request};
+use http::{HeaderName, HeaderValue, Method, Request};
 
 use crate::call::Key;
 use crate::deadline::Deadline;
@@ -134,6 +135,18 @@ pub trait Describe {
         self.call().and_then(|call| call.deadline)
     }
 
+    /// Sets by when the whole call must be over, for all layers below.
+    fn set_deadline(&mut self, deadline: Deadline) {
+        if let Some(call) = self.call_mut() {
+            call.deadline = Some(deadline);
+        }
+    }
+
+    /// Tells the time left to the upstream, in a header of this name where the request has headers.
+    fn tell_time_left(&mut self, header: &HeaderName, left: Duration) {
+        let _ = (header, left);
+    }
+
     /// Whether its response has a head only: HTTP's `HEAD`.
     fn expects_no_body(&self) -> bool {
         false
@@ -157,6 +170,19 @@ impl<B> Describe for Request<B> {
         }
     }
 
+    fn set_deadline(&mut self, deadline: Deadline) {
+        match self.call_mut() {
+            Some(call) => call.deadline = Some(deadline),
+            None => drop(self.extensions_mut().insert(deadline)),
+        }
+    }
+
+    fn tell_time_left(&mut self, header: &HeaderName, left: Duration) {
+        let value =
+            if header == "grpc-timeout" { grpc_timeout(left) } else { HeaderValue::from(millis(left)) };
+        self.headers_mut().insert(header.clone(), value);
+    }
+
     fn expects_no_body(&self) -> bool {
         *self.method() == Method::HEAD
     }
@@ -175,9 +201,30 @@ impl<R: Describe> Describe for Box<R> {
         (**self).deadline()
     }
 
+    fn set_deadline(&mut self, deadline: Deadline) {
+        (**self).set_deadline(deadline);
+    }
+
+    fn tell_time_left(&mut self, header: &HeaderName, left: Duration) {
+        (**self).tell_time_left(header, left);
+    }
+
     fn expects_no_body(&self) -> bool {
         (**self).expects_no_body()
     }
+}
+
+/// Whole milliseconds, rounded down: an upstream must not believe that it has longer than it has.
+fn millis(left: Duration) -> u64 {
+    u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// As gRPC writes it: at most eight digits and a unit.
+fn grpc_timeout(left: Duration) -> HeaderValue {
+    const MOST: u64 = 99_999_999;
+    let millis = millis(left);
+    let text = if millis <= MOST { format!("{millis}m") } else { format!("{}S", left.as_secs().min(MOST)) };
+    HeaderValue::try_from(text).expect("digits and a letter are a header value")
 }
 
 // A request of `()` or of a primitive has nothing to say; tests and examples use them.
@@ -216,6 +263,10 @@ pub trait Read<Req>: sealed::Sealed {
     fn call_mut<'r>(&self, request: &'r mut Req) -> Option<&'r mut Call>;
     /// By when the whole call must be over.
     fn deadline(&self, request: &Req) -> Option<Deadline>;
+    /// Sets by when the whole call must be over, for all layers below.
+    fn set_deadline(&self, request: &mut Req, deadline: Deadline);
+    /// Tells the time left to the upstream.
+    fn tell_time_left(&self, request: &mut Req, header: &HeaderName, left: Duration);
 }
 
 /// Reads what the request says of itself: the default of every layer.
@@ -238,6 +289,14 @@ impl<Req: Describe> Read<Req> for Described {
     fn deadline(&self, request: &Req) -> Option<Deadline> {
         request.deadline()
     }
+
+    fn set_deadline(&self, request: &mut Req, deadline: Deadline) {
+        request.set_deadline(deadline);
+    }
+
+    fn tell_time_left(&self, request: &mut Req, header: &HeaderName, left: Duration) {
+        request.tell_time_left(header, left);
+    }
 }
 
 impl<Req> Read<Req> for Blind {
@@ -252,6 +311,10 @@ impl<Req> Read<Req> for Blind {
     fn deadline(&self, _request: &Req) -> Option<Deadline> {
         None
     }
+
+    fn set_deadline(&self, _request: &mut Req, _deadline: Deadline) {}
+
+    fn tell_time_left(&self, _request: &mut Req, _header: &HeaderName, _left: Duration) {}
 }
 
 impl fmt::Debug for Described {

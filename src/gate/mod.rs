@@ -72,6 +72,7 @@ pub use held::Held;
 pub use keyed::{ByModel, ByTenant, ByUpstream, KeyFn, Keyed, Keys, PerKey};
 pub use layer::GateLayer;
 pub(crate) use layer::gate_layer;
+pub(crate) use mode::asks_inner;
 pub use mode::{BodyEnd, Errs, ErrsFor, FromText, Head, Mode, Respond, RespondNote, RespondsFor};
 pub use service::Gated;
 

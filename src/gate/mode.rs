@@ -4,13 +4,14 @@ use std::future::Future;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
 use crate::call::Describe;
 use crate::gate::{End, Follow, GateBody, Heads, Held, Permit, WithBody};
+use crate::provider::grpc::is_grpc;
 use crate::refusal::{Failure, Refusal};
 
 /// Where a response ends, and how a refusal is told. Sealed: the three modes are all there are.
@@ -66,6 +67,7 @@ macro_rules! asks_inner {
         }
     };
 }
+pub(crate) use asks_inner;
 
 /// The permit is held to the end of the body; a refusal is an error. The default.
 #[derive(Clone, Copy, Debug, Default)]
@@ -205,7 +207,7 @@ where
     type Note = RespondNote;
 
     fn note(&self, request: &Request<ReqB>) -> RespondNote {
-        RespondNote { bodiless: *request.method() == Method::HEAD, grpc: is_grpc(request.headers()) }
+        RespondNote::of(request)
     }
 
     asks_inner!(S, Request<ReqB>);
@@ -215,14 +217,7 @@ where
     }
 
     fn refuse(note: RespondNote, refusal: Refusal) -> Result<Self::Response, S::Error> {
-        let mut response = if note.grpc { refusal.to_grpc_response() } else { refusal.to_response() };
-        if note.bodiless {
-            // `HEAD` answers with the head that `GET` would have had.
-            let length = HeaderValue::from(response.body().len());
-            response.headers_mut().insert(CONTENT_LENGTH, length);
-            *response.body_mut() = Bytes::new();
-        }
-        Ok(S::Response::from_text(response.map(GateBody::text)))
+        Ok(S::Response::from_text(note.tell(&refusal).map(GateBody::text)))
     }
 }
 
@@ -245,6 +240,24 @@ impl<B: Body> FromText for Response<B> {
 pub struct RespondNote {
     bodiless: bool,
     grpc: bool,
+}
+
+impl RespondNote {
+    pub(crate) fn of<B>(request: &Request<B>) -> Self {
+        Self { bodiless: *request.method() == Method::HEAD, grpc: is_grpc(request.headers()) }
+    }
+
+    /// The refusal as a response to that request.
+    pub(crate) fn tell(self, refusal: &Refusal) -> Response<Bytes> {
+        let mut response = if self.grpc { refusal.to_grpc_response() } else { refusal.to_response() };
+        if self.bodiless {
+            // `HEAD` answers with the head that `GET` would have had.
+            let length = HeaderValue::from(response.body().len());
+            response.headers_mut().insert(CONTENT_LENGTH, length);
+            *response.body_mut() = Bytes::new();
+        }
+        response
+    }
 }
 
 /// Shows the head to the permit and puts it into the body, unless it has seen enough or nothing follows.
@@ -273,14 +286,6 @@ where
         held.settle(End::Complete);
     }
     Ok(response.map_body(|body| GateBody::holding(body, length, held)))
-}
-
-fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|value| {
-        let Some(rest) = value.as_bytes().strip_prefix(b"application/grpc") else { return false };
-        // `application/grpc-web` is another protocol, whose trailers are in its body.
-        matches!(rest.first(), None | Some(b'+' | b';'))
-    })
 }
 
 mod sealed {

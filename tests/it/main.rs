@@ -12,3 +12,4 @@ mod requests;
 mod respond;
 mod stack;
 mod support;
+mod timeout;

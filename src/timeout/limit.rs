@@ -1,0 +1,93 @@
+//! How long a phase may take.
+
+use std::time::Duration;
+
+use crate::call::Call;
+
+/// How long a phase may take: always the same, or longer for a larger call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    base: Duration,
+    per_1k_tokens: Duration,
+    most: Duration,
+}
+
+impl Limit {
+    /// Always the same; `Duration::MAX` means never.
+    #[must_use]
+    pub const fn fixed(limit: Duration) -> Self {
+        Self { base: limit, per_1k_tokens: Duration::ZERO, most: Duration::MAX }
+    }
+
+    /// `base`, and so much more for every 1 000 tokens of the call: its estimated input and the output that it allows,
+    /// as far as they are known.
+    #[must_use]
+    pub const fn by_size(base: Duration, per_1k_tokens: Duration) -> Self {
+        Self { base, per_1k_tokens, most: Duration::MAX }
+    }
+
+    /// Never more than this.
+    #[must_use]
+    pub const fn at_most(mut self, most: Duration) -> Self {
+        self.most = most;
+        self
+    }
+
+    /// The limit for a call of which this is known.
+    #[must_use]
+    pub fn of(&self, call: Option<&Call>) -> Duration {
+        let tokens = call.map_or(0, |call| {
+            let input = call.estimate.map_or(0, |estimate| estimate.input_tokens);
+            input.saturating_add(call.output_bound.unwrap_or(0))
+        });
+        // Nanoseconds of the growth, in 128 bits: 2^64 tokens times 2^94 ns would not fit, and saturates.
+        let growth = self.per_1k_tokens.as_nanos().saturating_mul(u128::from(tokens)) / 1_000;
+        let growth = u64::try_from(growth).map_or(Duration::MAX, Duration::from_nanos);
+        self.base.saturating_add(growth).min(self.most)
+    }
+
+    /// The longest that this limit can be, where that is bounded without knowing the call.
+    pub(super) fn longest(&self) -> Duration {
+        if self.per_1k_tokens.is_zero() { self.base.min(self.most) } else { self.most }
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.base.min(self.most).is_zero()
+    }
+}
+
+impl From<Duration> for Limit {
+    fn from(limit: Duration) -> Self {
+        Self::fixed(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Estimate;
+
+    fn call(input: u64, output: Option<u64>) -> Call {
+        let mut call = Call::default();
+        call.estimate = Some(Estimate::new(input, input));
+        call.output_bound = output;
+        call
+    }
+
+    #[test]
+    fn a_larger_call_gets_longer_up_to_the_most() {
+        let limit = Limit::by_size(Duration::from_secs(30), Duration::from_millis(500))
+            .at_most(Duration::from_secs(120));
+        assert_eq!(limit.of(None), Duration::from_secs(30));
+        assert_eq!(limit.of(Some(&call(2_000, Some(2_000)))), Duration::from_secs(32));
+        assert_eq!(limit.of(Some(&call(1, None))), Duration::from_micros(30_000_500));
+        assert_eq!(limit.of(Some(&call(10_000_000, None))), Duration::from_secs(120));
+    }
+
+    #[test]
+    fn absurd_sizes_saturate() {
+        let limit = Limit::by_size(Duration::MAX, Duration::MAX);
+        assert_eq!(limit.of(Some(&call(u64::MAX, Some(u64::MAX)))), Duration::MAX);
+        assert_eq!(Limit::fixed(Duration::MAX).of(None), Duration::MAX);
+    }
+}
