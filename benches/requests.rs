@@ -1,6 +1,11 @@
 //! What it costs to read a request, to aim it at another target, and to estimate its tokens.
 //!
 //! `cargo bench --bench requests`. Throughput is of the body's bytes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench that cannot run says so, and prints what it counts"
+)]
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -113,7 +118,7 @@ fn layers(c: &mut Criterion) {
     let plain = allocation_counter::measure(|| built = Some(request(&body)));
     let intake = allocation_counter::measure(|| taken = Some(read(&body)));
     let aim = allocation_counter::measure(|| drop(original.aim(&at).unwrap()));
-    println!("allocations: intake {}, aim {}", intake.count_total - plain.count_total, aim.count_total,);
+    println!("allocations: intake {}, aim {}", intake.count_total - plain.count_total, aim.count_total);
     group.finish();
 }
 

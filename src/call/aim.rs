@@ -9,7 +9,7 @@ use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{HeaderMap, Request};
 
 use crate::call::credential::{percent_decode, percent_encode};
-use crate::call::upstream::key_of;
+use crate::call::upstream::{key_of, set};
 use crate::call::{Call, CallBody, Describe, Key, SecretPlaces, Upstream};
 
 /// Where a request is aimed at.
@@ -252,7 +252,7 @@ fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
     if let Some(length) = length {
         let chunked = headers.remove(TRANSFER_ENCODING).is_some();
         if chunked || headers.contains_key(CONTENT_LENGTH) {
-            headers.insert(CONTENT_LENGTH, decimal(length));
+            set(headers, &CONTENT_LENGTH, decimal(length));
         }
     }
     if rewritten {

@@ -89,7 +89,10 @@ impl<'a> Lexer<'a> {
 
     /// The next token, or `None` where the text ends as it should.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "measured: a third of the time of a body of short strings")]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: a body of short strings takes less than half the time"
+    )]
     pub(crate) fn next(&mut self) -> Result<Option<Token>, Malformed> {
         let mut byte = self.skip_space();
         if self.expect == Expect::CommaOrClose {
@@ -163,22 +166,24 @@ impl<'a> Lexer<'a> {
 
     /// Reads a string; `at` is at its first quote.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "measured: a third of the time of a body of short strings")]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: a body of short strings takes less than half the time"
+    )]
     fn string(&mut self) -> Result<Text, Malformed> {
-        // Names and words end within a few bytes, where calling the fast search costs more than it finds.
-        const SHORT: usize = 16;
         let start = self.at + 1;
         let mut escaped = false;
         let mut at = start;
-        let rest = self.input.get(start..).ok_or(Malformed)?;
-        for (length, byte) in rest.iter().take(SHORT).enumerate() {
-            match byte {
-                b'"' => {
-                    self.at = start + length + 1;
-                    return Ok(Text { start, end: start + length, escaped: false });
+        // Names and words end within a few bytes, where calling the search costs more than it finds.
+        for _ in 0..2 {
+            let Some(chunk) = self.input.get(at..).and_then(<[u8]>::first_chunk) else { break };
+            match quote_or_backslash(*chunk) {
+                Some(offset) if self.input.get(at + offset) == Some(&b'"') => {
+                    self.at = at + offset + 1;
+                    return Ok(Text { start, end: at + offset, escaped: false });
                 }
-                b'\\' => break,
-                _ => at += 1,
+                Some(_) => break,
+                None => at += chunk.len(),
             }
         }
         loop {
@@ -218,6 +223,18 @@ impl<'a> Lexer<'a> {
             }
         }
     }
+}
+
+/// The offset of the first quote or backslash.
+#[inline]
+fn quote_or_backslash(chunk: [u8; 8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let chunk = u64::from_le_bytes(chunk);
+    // A byte that is zero borrows, and its high bit is set then; above the lowest such byte bits may be wrong.
+    let zeros = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes & HIGHS;
+    let found = zeros(chunk ^ (ONES * u64::from(b'"'))) | zeros(chunk ^ (ONES * u64::from(b'\\')));
+    (found != 0).then(|| found.trailing_zeros() as usize / 8)
 }
 
 /// Whether this is a number by JSON's grammar.

@@ -124,24 +124,24 @@ fn rewrite_each(body: &[u8], model: &str) -> Option<Vec<u8>> {
 /// Calls `see` with the value of every top-level member `model`: its text, or `None` where it is no string.
 fn each_model(body: &[u8], mut see: impl FnMut(Option<Text>)) -> Result<(), Malformed> {
     let mut lexer = Lexer::new(body);
-    let mut wanted = false;
+    // `model` is a member of the outermost value, or there is none.
+    if !matches!(lexer.next()?, Some(Token::Open { object: true, .. })) {
+        return Err(Malformed);
+    }
     while let Some(token) = lexer.next()? {
-        match token {
-            Token::Key(key) => wanted = lexer.depth() == 1 && &*key.meant(body) == b"model",
-            Token::String(text) if wanted => {
-                wanted = false;
-                see(Some(text));
+        let Token::Key(key) = token else { continue };
+        if lexer.depth() == 1 && is_model(body, key) {
+            match lexer.next()? {
+                Some(Token::String(text)) => see(Some(text)),
+                _ => see(None),
             }
-            _ if wanted => {
-                wanted = false;
-                see(None);
-            }
-            // `model` is a member of the outermost value, or there is none.
-            Token::Open { object: false, .. } if lexer.depth() == 1 => return Err(Malformed),
-            _ => {}
         }
     }
     Ok(())
+}
+
+fn is_model(body: &[u8], key: Text) -> bool {
+    if key.escaped { &*key.meant(body) == b"model" } else { key.raw(body) == b"model" }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! different length. Against the o200k vocabulary of current models it is within about a fifth for European languages,
 //! Korean, Chinese, Japanese, source code, Markdown and JSON, and within a few per cent for most of them; a third to two
 //! thirds too high for Cyrillic. Dividing characters by four, the usual rule, halves Chinese, Japanese and Korean, and is
-//! a third of the truth for base64. It reads about a gigabyte a second and allocates nothing.
+//! a third of the truth for base64. It reads gigabytes a second and allocates nothing.
 //!
 //! Vocabularies differ between models, and the same text can make half as many tokens again in another one. [`Ratios`]
 //! learns by how much from the usage that each model reports. The feature `tokenizer` counts exactly where a vocabulary is

@@ -197,13 +197,13 @@ impl Upstream {
     pub(super) fn dress(&self, headers: &mut HeaderMap) {
         // Where there is none the client derives it from the URL.
         if headers.contains_key(HOST) {
-            headers.insert(HOST, self.host.clone());
+            set(headers, &HOST, self.host.clone());
         }
         for (name, value) in &self.headers {
-            headers.insert(name, value.clone());
+            set(headers, name, value.clone());
         }
         if let Some((name, value)) = self.credential.own_header() {
-            headers.insert(name, value.clone());
+            set(headers, name, value.clone());
         }
     }
 }
@@ -217,6 +217,15 @@ impl fmt::Debug for Upstream {
             .field("credential", &self.credential)
             .field("headers", &self.headers.keys().map(HeaderName::as_str).collect::<Vec<_>>())
             .finish_non_exhaustive()
+    }
+}
+
+/// Makes this the one value of a header. A map that is full grows at an `insert` that only replaces; this does not.
+pub(super) fn set(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+    let single = headers.get_all(name).iter().nth(1).is_none();
+    match headers.get_mut(name) {
+        Some(old) if single => *old = value,
+        _ => drop(headers.insert(name, value)),
     }
 }
 

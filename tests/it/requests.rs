@@ -32,7 +32,8 @@ async fn server() -> (Upstream, mpsc::UnboundedReceiver<Seen>) {
                 let send = send.clone();
                 async move {
                     let (parts, body) = request.into_parts();
-                    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+                    let body =
+                        body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
                     let _ = send.send(Seen { uri: parts.uri, headers: parts.headers, body });
                     Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
                 }
