@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod call;
+pub mod circuit_breaker;
 mod config_error;
 mod deadline;
 pub mod gate;
