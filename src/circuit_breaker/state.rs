@@ -10,9 +10,9 @@
 #[cfg(all(test, not(seawall_loom)))]
 mod figures;
 #[cfg(all(test, not(seawall_loom)))]
-mod model;
+pub(super) mod model;
 #[cfg(all(test, not(seawall_loom)))]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
