@@ -3,6 +3,7 @@
 
 pub mod call;
 mod calls;
+pub mod circuit_breaker;
 mod config_error;
 mod deadline;
 pub mod docs;

@@ -90,6 +90,9 @@ pub struct Call {
     pub another_target: bool,
     /// Marks the one attempt that may pass an open circuit breaker, because all targets are out.
     pub probe: bool,
+    /// Whether another target has failed this very request with an answer that may be the request's fault (a 500, say):
+    /// a breaker can be told not to count the same failure again.
+    pub failed_elsewhere: bool,
     /// Whether the body can be sent again.
     pub replayable: bool,
     /// Whether the model can be rewritten in the body.

@@ -1,0 +1,219 @@
+//! The breaker as a gate, one state a key if wanted.
+
+use std::fmt;
+use std::future::Ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::call::{Described, Key, Read};
+use crate::gate::{Admission, Gate, PerKey};
+use crate::monitor::{Event, Observers};
+use crate::refusal::{Label, Refusal, RefusalKind};
+use crate::time::{self, Instant};
+use crate::verdict::StatusClassifier;
+
+use super::cell::Cell;
+use super::permit::BreakerPermit;
+use super::settings::Settings;
+use super::state::{Admit, Moved, Recorded, Sample, State, Ticket};
+
+/// A circuit breaker: the gate, and the handle on its state.
+///
+/// Clones share the state. `C` classifies answers, `R` reads requests. See the [module](super).
+pub struct CircuitBreaker<C = StatusClassifier, R = Described> {
+    pub(super) inner: Arc<Inner<C>>,
+    reader: R,
+}
+
+/// What the breakers of one layer have in common.
+pub(super) struct Shared<C> {
+    pub(super) classifier: C,
+    pub(super) observers: Observers,
+    pub(super) settings: Arc<Settings>,
+    pub(super) by_key: Option<Arc<SettingsOf>>,
+    pub(super) name: Box<str>,
+    pub(super) key_class: Option<Box<str>>,
+    pub(super) observe_only: bool,
+}
+
+/// The settings of a key.
+pub(super) type SettingsOf = dyn Fn(&Key) -> Settings + Send + Sync;
+
+/// One breaker. The cell comes first: see there.
+#[repr(C)]
+pub(super) struct Inner<C> {
+    pub(super) cell: Cell,
+    pub(super) settings: Arc<Settings>,
+    pub(super) shared: Arc<Shared<C>>,
+    /// Times are counted from here.
+    pub(super) origin: Instant,
+    pub(super) label: Arc<Label>,
+    pub(super) abandoned: AtomicU64,
+    pub(super) late: AtomicU64,
+}
+
+impl<C> Inner<C> {
+    fn new(shared: Arc<Shared<C>>, settings: Arc<Settings>, label: Label) -> Arc<Self> {
+        let state = State::new(settings.clone(), || fastrand::u32(..));
+        Arc::new(Self {
+            cell: Cell::new(state),
+            settings,
+            shared,
+            origin: time::now(),
+            label: Arc::new(label),
+            abandoned: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+        })
+    }
+
+    /// Nanoseconds from the breaker's making to this instant.
+    #[inline]
+    pub(super) fn tick(&self, instant: Instant) -> u64 {
+        time::nanos(instant.saturating_duration_since(self.origin))
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.tick(time::now())
+    }
+
+    /// Counts an answer.
+    #[inline]
+    pub(super) fn settle(&self, now: u64, ticket: Ticket, sample: Sample) {
+        match self.cell.settle(now, ticket, sample) {
+            Recorded::Kept => {}
+            Recorded::Late => {
+                self.late.fetch_add(1, Ordering::Relaxed);
+            }
+            Recorded::Moved(moved) => self.tell_move(moved),
+        }
+    }
+
+    /// Says that the breaker moved. No lock is held here.
+    pub(super) fn tell_move(&self, moved: Moved) {
+        let Moved { from, to, cause, open_for } = moved;
+        if from != to || open_for.is_some() {
+            self.shared.observers.raise(|| Event::BreakerMoved {
+                label: &self.label,
+                from,
+                to,
+                cause,
+                open_for,
+            });
+        }
+    }
+
+    /// Says no, or that it would have.
+    fn refuse(
+        self: &Arc<Self>,
+        left: Option<u64>,
+        generation: u32,
+    ) -> Admission<BreakerPermit<C>, NoWait<C>> {
+        let mut refusal = Refusal::new(RefusalKind::Open).with_label(self.label.clone());
+        if let Some(left) = left {
+            refusal = refusal.with_retry_after(Duration::from_nanos(left));
+        }
+        let (label, observers) = (&*self.label, &self.shared.observers);
+        if self.shared.observe_only {
+            observers.raise(|| Event::WouldRefuse { label, refusal: &refusal });
+            let ticket = Ticket { generation, probe: 0 };
+            return Admission::Now(BreakerPermit::new(self.clone(), ticket));
+        }
+        observers.raise(|| Event::Refused { label, refusal: &refusal });
+        Admission::Refused(refusal)
+    }
+}
+
+/// A breaker never says *later*.
+type NoWait<C> = Ready<Result<BreakerPermit<C>, Refusal>>;
+
+impl<C, R> CircuitBreaker<C, R> {
+    pub(super) fn new(shared: Shared<C>, reader: R) -> Self {
+        let label = Label::new(shared.name.clone());
+        let settings = shared.settings.clone();
+        Self { inner: Inner::new(Arc::new(shared), settings, label), reader }
+    }
+
+    #[inline(never)]
+    fn admit_shut<Req>(&self, request: &Req) -> Admission<BreakerPermit<C>, NoWait<C>>
+    where
+        R: Read<Req>,
+    {
+        let inner = &self.inner;
+        let marked = self.reader.call(request).is_some_and(|call| call.probe);
+        let (admit, moved) = inner.cell.admit(inner.now(), marked);
+        if let Some(moved) = moved {
+            inner.tell_move(moved);
+        }
+        match admit {
+            Admit::Pass(ticket) => Admission::Now(self.permit(ticket, request)),
+            Admit::Refuse { left, generation } => inner.refuse(left, generation),
+        }
+    }
+
+    #[inline]
+    fn permit<Req>(&self, ticket: Ticket, request: &Req) -> BreakerPermit<C>
+    where
+        R: Read<Req>,
+    {
+        let permit = BreakerPermit::new(self.inner.clone(), ticket);
+        let spared = self.inner.settings.first_target_only
+            && self.reader.call(request).is_some_and(|call| call.failed_elsewhere);
+        if spared { permit.spared() } else { permit }
+    }
+}
+
+impl<Req, C, R: Read<Req>> Gate<Req> for CircuitBreaker<C, R> {
+    type Permit = BreakerPermit<C>;
+    type Wait = NoWait<C>;
+
+    /// Without the lock, and without the clock while closed.
+    #[inline]
+    fn shut(&self) -> bool {
+        let inner = &self.inner;
+        inner.cell.is_shut() && !inner.shared.observe_only && inner.now() < inner.cell.open_until()
+    }
+
+    #[inline]
+    fn admit(&self, request: &mut Req) -> Admission<BreakerPermit<C>, NoWait<C>> {
+        match self.inner.cell.pass() {
+            Some(ticket) => Admission::Now(self.permit(ticket, request)),
+            None => self.admit_shut(request),
+        }
+    }
+}
+
+impl<C, R: Clone> PerKey for CircuitBreaker<C, R> {
+    fn for_key(&self, key: &Key) -> Self {
+        let shared = &self.inner.shared;
+        let settings = match &shared.by_key {
+            Some(settings_of) => Arc::new(settings_of(key)),
+            None => shared.settings.clone(),
+        };
+        let mut label = Label::new(shared.name.clone()).with_key(key.clone());
+        if let Some(class) = &shared.key_class {
+            label = label.with_key_class(class.clone());
+        }
+        Self { inner: Inner::new(shared.clone(), settings, label), reader: self.reader.clone() }
+    }
+
+    fn at_rest(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1 && self.inner.cell.is_at_rest(self.inner.now())
+    }
+}
+
+impl<C, R: Clone> Clone for CircuitBreaker<C, R> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), reader: self.reader.clone() }
+    }
+}
+
+impl<C, R> fmt::Debug for CircuitBreaker<C, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CircuitBreaker")
+            .field("name", &self.inner.label.name())
+            .field("key", &self.inner.label.key())
+            .field("snapshot", &self.snapshot())
+            .finish_non_exhaustive()
+    }
+}
