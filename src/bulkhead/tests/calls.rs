@@ -239,7 +239,11 @@ async fn a_panic_inside_gives_the_slot_back() {
     let layer = BulkheadLayer::new(1).at_head();
     let service = layer.layer(service_fn(|in_call: bool| {
         assert!(!in_call, "in call");
-        async { Err::<(), BoxError>(panic!("in the future")) }
+        async {
+            tokio::task::yield_now().await;
+            assert!(tokio::runtime::Handle::try_current().is_err(), "in the future");
+            Ok::<_, BoxError>(())
+        }
     }));
     for in_call in [true, false] {
         let service = service.clone();

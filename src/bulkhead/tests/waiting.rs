@@ -148,7 +148,7 @@ async fn a_waiter_dropped_after_it_was_granted_and_before_it_saw_that_hands_its_
     assert!(!second.is_woken());
     drop(first);
     assert!(second.is_woken(), "the slot went on to it");
-    drop(assert_ready_ok!(second.poll()).settle(End::Abandoned, None));
+    assert_ready_ok!(second.poll()).settle(End::Abandoned, None);
     assert_at_rest(&gate);
 }
 
