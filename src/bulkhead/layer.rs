@@ -158,7 +158,7 @@ impl<R, P, K> BulkheadBuilder<R, P, K> {
     where
         F: Fn(&Req) -> Option<Key>,
     {
-        self.keyed(KeyFn(key))
+        self.keyed(KeyFn::new(key))
     }
 
     fn with<R2, P2, K2>(self, change: impl FnOnce(R, P, K) -> (R2, P2, K2)) -> BulkheadBuilder<R2, P2, K2> {
