@@ -90,6 +90,8 @@ pub struct EachKey<K> {
     bound: usize,
 }
 
+type States<R, P, K> = Keyed<Bulkhead<R, P>, K>;
+
 impl<R, P, K> BulkheadBuilder<R, P, K> {
     /// How many calls may wait. Default: as many as may run, also when that changes. Zero lets none wait.
     ///
@@ -219,7 +221,7 @@ impl<R: Clone, P: Clone, K> BulkheadBuilder<R, P, EachKey<K>> {
     ///
     /// # Errors
     /// An empty `name`; an `expected_service` of `Duration::MAX`; `max_keys` of zero.
-    pub fn build(self) -> Result<BulkheadLayer<Keyed<Bulkhead<R, P>, K>>, ConfigError> {
+    pub fn build(self) -> Result<BulkheadLayer<States<R, P, K>>, ConfigError> {
         let (gate, EachKey { keys, bound }) = self.gate()?;
         let bound =
             NonZeroUsize::new(bound).ok_or_else(|| ConfigError::new("max_keys", "must not be zero"))?;

@@ -162,7 +162,10 @@ async fn b088_one_layer_is_one_state_and_two_layers_are_two() {
         let inner = |peak: Peak| {
             service_fn(move |(): ()| {
                 let peak = peak.clone();
-                async move { Ok::<_, BoxError>(peak.stay(SECOND).await) }
+                async move {
+                    peak.stay(SECOND).await;
+                    Ok::<_, BoxError>(())
+                }
             })
         };
         let services = layers.map(|layer| layer.layer(inner(peak.clone())));
@@ -185,7 +188,10 @@ async fn b176_clones_that_poll_at_the_same_time_do_not_pass_together() {
     let inside = peak.clone();
     let service = layer.layer(service_fn(move |(): ()| {
         let peak = inside.clone();
-        async move { Ok::<_, BoxError>(peak.stay(SECOND).await) }
+        async move {
+            peak.stay(SECOND).await;
+            Ok::<_, BoxError>(())
+        }
     }));
     let mut clones: Vec<_> = (0..20).map(|_| service.clone()).collect();
     for clone in &mut clones {
@@ -272,7 +278,7 @@ async fn a_call_dropped_after_any_number_of_polls_leaves_nothing_behind() {
             }
         }
         drop(call);
-        slot.map(give_back);
+        slot.into_iter().for_each(give_back);
         assert_at_rest(layer.gate());
         assert_ready!(spawn(async { admit(layer.gate()) }).poll());
     }

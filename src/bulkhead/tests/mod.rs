@@ -1,4 +1,5 @@
 //! The layer as its users meet it, and its cores against simpler models.
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic; the line says where")]
 
 mod calls;
 mod model;
@@ -26,9 +27,7 @@ fn bulkhead(limit: u32, queue: u32) -> Bulkhead {
 type Asked = Tagged<()>;
 
 fn asking(priority: u8, deadline: Option<Deadline>) -> Asked {
-    let mut call = Call::default();
-    call.priority = Priority::new(priority);
-    call.deadline = deadline;
+    let call = Call { priority: Priority::new(priority), deadline, ..Call::default() };
     Tagged { request: (), call }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::bulkhead::slots::{Entry, Fate, Slots, Ticket};
 use crate::time::{self, Instant};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Enter {
         level: u8,
@@ -58,7 +58,7 @@ impl Naive {
     fn serve(&mut self, now: Instant) {
         while self.running < self.limit && !self.waiting.is_empty() {
             let best = (0..self.waiting.len()).min_by_key(|&i| (7 - self.waiting[i].1, self.waiting[i].0));
-            let (id, _, by) = self.waiting.remove(best.unwrap());
+            let (id, _, by) = self.waiting.remove(best.expect("somebody waits"));
             let late = by.is_some_and(|by| by <= now);
             self.fates.insert(id, if late { Fate::Late } else { Fate::Granted });
             self.running += u32::from(!late);
@@ -133,7 +133,7 @@ impl Both {
         }
         let place = self.naive.enter(level, by);
         assert_eq!(self.real.is_full(), place.is_none());
-        match (self.real.enter(Priority::new(level).unwrap(), by), place) {
+        match (self.real.enter(Priority::new(level).expect("a level that there is"), by), place) {
             (Entry::Queued(ticket), Some(id)) => self.tickets.push((ticket, id)),
             (Entry::Full, None) => {}
             _ => panic!("they disagree on whether there is a place"),

@@ -5,7 +5,8 @@
 //! server comes back is the queue: if it is as long as *timeout × rate*, whoever is served has given up already.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
 
 use super::*;
 use crate::bulkhead::queue::{Next, Queue};
@@ -47,7 +48,7 @@ struct Server {
     busy: usize,
     answered: Vec<bool>,
     /// Answers in time, by the second.
-    good: Vec<u32>,
+    good: BTreeMap<u64, u32>,
     rng: fastrand::Rng,
 }
 
@@ -64,7 +65,7 @@ impl Server {
             worth,
             busy: 0,
             answered: Vec::new(),
-            good: vec![0; END as usize + 1],
+            good: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -77,7 +78,7 @@ impl Server {
         self.events.push(Reverse((self.now + wait, what)));
     }
 
-    fn run(mut self) -> Vec<u32> {
+    fn run(mut self) -> BTreeMap<u64, u32> {
         while let Some(Reverse((now, what))) = self.events.pop() {
             self.now = now;
             if now >= self.start + Duration::from_secs(END) {
@@ -133,7 +134,7 @@ impl Server {
             return;
         }
         if self.now <= job.sent + TIMEOUT && !std::mem::replace(&mut self.answered[job.call], true) {
-            self.good[second as usize] += 1;
+            *self.good.entry(second).or_default() += 1;
         }
         self.busy -= 1;
         while self.busy < WORKERS {
@@ -147,10 +148,11 @@ impl Server {
 }
 
 /// The share of calls answered in time in these seconds after the workers move again.
-fn goodput(bound: usize, worth: Option<Duration>, seed: u64, seconds: std::ops::Range<u64>) -> f64 {
+fn goodput(bound: usize, worth: Option<Duration>, seed: u64, seconds: Range<u32>) -> f64 {
+    let after = |second: u32| UNFREEZE + u64::from(second);
     let good = Server::new(bound, worth, seed).run();
-    let range = (UNFREEZE + seconds.start) as usize..(UNFREEZE + seconds.end) as usize;
-    f64::from(good[range.clone()].iter().sum::<u32>()) / (ARRIVALS * range.len() as f64)
+    let good: u32 = good.range(after(seconds.start)..after(seconds.end)).map(|(_, good)| good).sum();
+    f64::from(good) / (ARRIVALS * f64::from(seconds.end - seconds.start))
 }
 
 #[test]

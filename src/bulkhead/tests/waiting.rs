@@ -101,7 +101,7 @@ async fn a_wait_of_ten_seconds_is_refused_by_default_and_one_a_moment_shorter_is
     let slot = now(admit(&gate));
     let mut wait = later(admit(&gate));
     assert_pending!(wait.poll());
-    advance(10 * SECOND - Duration::from_millis(1)).await;
+    advance(Duration::from_millis(9_999)).await;
     assert_pending!(wait.poll());
     assert_eq!(gate.queued(), 1);
     advance(Duration::from_millis(1)).await;
@@ -194,7 +194,7 @@ async fn a_waiter_that_cannot_make_its_deadline_any_more_is_refused_at_that_inst
     let slot = now(admit(gate));
     let mut wait = later(gate.admit(&mut asking(0, Some(Deadline::within(5 * SECOND)))));
     assert_pending!(wait.poll());
-    advance(3 * SECOND - Duration::from_millis(1)).await;
+    advance(Duration::from_millis(2_999)).await;
     assert_pending!(wait.poll());
     advance(Duration::from_millis(1)).await;
     assert!(wait.is_woken());
