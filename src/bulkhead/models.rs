@@ -73,6 +73,21 @@ fn loom_a_slot_is_never_two_calls_at_once() {
 }
 
 #[test]
+fn loom_a_newcomer_never_overtakes_one_who_waits() {
+    loom::model(|| {
+        let slots = one_taken(1);
+        let ticket = queued(&slots);
+        let giver = {
+            let slots = slots.clone();
+            thread::spawn(move || give_back(&slots))
+        };
+        assert!(!slots.try_take(), "the slot belongs to the waiter all the time");
+        giver.join().unwrap();
+        assert_eq!(slots.leave(&ticket), Fate::Granted);
+    });
+}
+
+#[test]
 fn loom_a_slot_given_back_while_a_call_enqueues_is_not_missed() {
     loom::model(|| {
         let slots = one_taken(1);
