@@ -1,6 +1,7 @@
 //! Composable `tower` layers that keep calls to LLM providers up and their bill down.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod bulkhead;
 pub mod call;
 mod calls;
 pub mod circuit_breaker;
