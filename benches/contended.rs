@@ -7,8 +7,11 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use tower::Service;
+use seawall::bulkhead::BulkheadLayer;
+use seawall::circuit_breaker::CircuitBreakerLayer;
+use seawall::{BoxError, Verdict, classify};
 use tower::limit::ConcurrencyLimit;
+use tower::{Layer, Service};
 
 use support::{Echo, call};
 
@@ -47,6 +50,10 @@ fn contended<S: Service<u64> + Clone + Send>(c: &mut Criterion, name: &str, serv
 fn all(c: &mut Criterion) {
     contended(c, "bare", &Echo);
     contended(c, "tower_concurrency_limit", &ConcurrencyLimit::new(Echo, 64));
+    contended(c, "bulkhead", &BulkheadLayer::new(64).at_head().layer(Echo));
+    let good = classify::from_fn(|_: Result<&u64, &BoxError>| Verdict::SUCCESS);
+    let breaker = CircuitBreakerLayer::builder().classify(good).build().expect("the defaults are sound");
+    contended(c, "breaker", &breaker.at_head().layer(Echo));
 }
 
 criterion_group!(benches, all);

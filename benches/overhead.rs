@@ -8,8 +8,11 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use http::Request;
+use seawall::bulkhead::BulkheadLayer;
+use seawall::call::Key;
+use seawall::circuit_breaker::CircuitBreakerLayer;
 use seawall::gate::{Admission, Gate, GateLayer};
-use seawall::{Refusal, RefusalKind};
+use seawall::{BoxError, Refusal, RefusalKind, Verdict, classify};
 use tower::limit::ConcurrencyLimit;
 use tower::timeout::Timeout;
 use tower::{Layer, Service};
@@ -62,21 +65,45 @@ where
     });
 }
 
+/// Own types ask for a classifier: this one finds every answer good.
+fn good(_: Result<&u64, &BoxError>) -> Verdict {
+    Verdict::SUCCESS
+}
+
 fn healthy(c: &mut Criterion) {
     own(c, "head", "bare", Echo);
     own(c, "head", "tower_concurrency_limit", ConcurrencyLimit::new(Echo, 64));
     own(c, "head", "tower_timeout", Timeout::new(Echo, std::time::Duration::from_secs(30)));
     own(c, "head", "gate", GateLayer::from_gate(Open).at_head().layer(Echo));
+    own(c, "head", "bulkhead", BulkheadLayer::new(64).at_head().layer(Echo));
+    let breaker = CircuitBreakerLayer::builder().classify(classify::from_fn(good));
+    own(c, "head", "breaker", breaker.build().expect("the defaults are sound").at_head().layer(Echo));
+}
+
+fn one_state_a_key(c: &mut Criterion) {
+    let key = |request: &u64| Some(Key::from(*request));
+    let breaker = CircuitBreakerLayer::builder().classify(classify::from_fn(good)).keyed_by(key);
+    own(c, "keyed", "breaker", breaker.build().expect("the defaults are sound").at_head().layer(Echo));
+    let bulkhead = BulkheadLayer::builder(64).keyed_by(key);
+    own(c, "keyed", "bulkhead", bulkhead.build().expect("the defaults are sound").at_head().layer(Echo));
 }
 
 fn refusing(c: &mut Criterion) {
+    own(c, "refusal", "tower_concurrency_limit", ConcurrencyLimit::new(Echo, 64));
     own(c, "refusal", "gate", GateLayer::from_gate(Closed).at_head().layer(Echo));
+    own(c, "refusal", "bulkhead", BulkheadLayer::new(0).at_head().layer(Echo));
+    let breaker = CircuitBreakerLayer::builder().classify(classify::from_fn(good));
+    let breaker = breaker.build().expect("the defaults are sound").at_head();
+    breaker.gate().force_open();
+    own(c, "refusal", "breaker", breaker.layer(Echo));
 }
 
 fn over_http(c: &mut Criterion) {
     http(c, "bare", HttpEcho);
     http(c, "tower_concurrency_limit", ConcurrencyLimit::new(HttpEcho, 64));
     http(c, "gate", GateLayer::from_gate(Open).layer(HttpEcho));
+    http(c, "bulkhead", BulkheadLayer::new(64).layer(HttpEcho));
+    http(c, "breaker", CircuitBreakerLayer::new().layer(HttpEcho));
 }
 
 /// The timers of tower's own layers want a runtime around them.
@@ -85,6 +112,7 @@ fn all(c: &mut Criterion) {
     let runtime = runtime.expect("a runtime with a timer needs nothing that can be missing");
     let _inside = runtime.enter();
     healthy(c);
+    one_state_a_key(c);
     refusing(c);
     over_http(c);
 }

@@ -1,4 +1,60 @@
 //! Composable `tower` layers that keep calls to LLM providers up and their bill down.
+//!
+//! Each layer works alone and in a [`ServiceBuilder`](https://docs.rs/tower/latest/tower/struct.ServiceBuilder.html)
+//! stack, for clients and servers, over any `Service<Request>`; they are at their best over `http`. What sets them apart:
+//!
+//! - **They see a call to its end.** Permits, outcomes and figures are settled when the response's *body* ends, fails or is
+//!   dropped, not when its head arrives. An error event inside a 200 stream is an error.
+//! - **They have one vocabulary.** A [`Verdict`] says what the provider meant, in which scope, and how long to wait; a
+//!   [`Refusal`] says which layer said no, why, and when to come back.
+//! - **They tell no lie.** A late answer decides nothing for a state it was not admitted in; clones share; a cancel or a
+//!   panic gives back what was taken, once.
+//! - **They cost nothing to stand there.** A healthy call takes no lock and allocates nothing.
+//!
+//! # The layers, outermost first
+//!
+//! | layer | why it stands there |
+//! |---|---|
+//! | [`IntakeLayer`](call::IntakeLayer) | reads the request once, for all below |
+//! | [`TimeoutLayer`](timeout::TimeoutLayer) with `total` | sets the deadline that all below obey |
+//! | [`CircuitBreakerLayer`](circuit_breaker::CircuitBreakerLayer) | sees each attempt and its timeout; refuses before anything is spent |
+//! | [`BulkheadLayer`](bulkhead::BulkheadLayer) | the shortest hold: a slot is taken last |
+//! | [`TimeoutLayer`](timeout::TimeoutLayer) with `head`, `first_content`, `idle` | inside, so that the breaker counts what hangs |
+//! | [`OutcomeLayer`](call::OutcomeLayer) | reads the response once, for all above |
+//!
+//! A server has its bulkhead outermost, with `.respond()`. [`gate`] says how to write a layer of your own in ten lines;
+//! [`docs`] has pages to read, among them what the compiler says when a stack does not fit.
+//!
+//! ```
+//! use std::time::Duration;
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::Full;
+//! use seawall::bulkhead::BulkheadLayer;
+//! use seawall::call::{CallBody, IntakeLayer, OutcomeLayer};
+//! use seawall::circuit_breaker::CircuitBreakerLayer;
+//! use seawall::timeout::TimeoutLayer;
+//! use seawall::BoxError;
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let client = ServiceBuilder::new()
+//!     .layer(IntakeLayer::new())
+//!     .layer(TimeoutLayer::new(Duration::from_secs(120)))
+//!     .layer(CircuitBreakerLayer::new())
+//!     .layer(BulkheadLayer::new(16))
+//!     .layer(TimeoutLayer::builder().head(Duration::from_secs(30)).idle(Duration::from_secs(30)).build()?)
+//!     .layer(OutcomeLayer::new())
+//!     // In place of this: a client of hyper, reqwest or tonic.
+//!     .service_fn(|_request: Request<CallBody>| async {
+//!         Ok::<_, BoxError>(Response::new(Full::new(Bytes::from("{}"))))
+//!     });
+//! let response = client.oneshot(Request::new(Full::<Bytes>::default())).await?;
+//! assert_eq!(response.status(), 200);
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod bulkhead;
@@ -22,3 +78,8 @@ pub use config_error::ConfigError;
 pub use deadline::Deadline;
 pub use refusal::{BoxError, Failure, Fault, Phase, Refusal, RefusalKind};
 pub use verdict::{Class, Classify, Reach, Reason, Scope, StatusClassifier, Verdict, classify};
+
+/// The example in the README compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,6 @@
 //! How a bulkhead is built.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::gate::{Bulkhead, Settings};
@@ -129,7 +128,7 @@ impl<R, P, K> BulkheadBuilder<R, P, K> {
     }
 
     /// Who hears of refusals, of waits and of callers who left while they waited.
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observers = Observers::new(observer);
         self
     }

@@ -136,8 +136,11 @@ impl<C, R, K> CircuitBreakerBuilder<C, R, K> {
     }
 
     /// One state for each key that this closure finds: `|request: &MyRequest| Some(Key::from(…))`.
-    pub fn keyed_by<F>(self, key_of: F) -> CircuitBreakerBuilder<C, R, OnePerKey<KeyFn<F>>> {
-        self.keyed(KeyFn(key_of))
+    pub fn keyed_by<Req, F>(self, key_of: F) -> CircuitBreakerBuilder<C, R, OnePerKey<KeyFn<F>>>
+    where
+        F: Fn(&Req) -> Option<Key>,
+    {
+        self.keyed(KeyFn::new(key_of))
     }
 
     /// The name that refusals and events carry (default `circuit_breaker`).
@@ -148,7 +151,7 @@ impl<C, R, K> CircuitBreakerBuilder<C, R, K> {
 
     /// Who listens to its events.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.draft.observers = Observers::new(Arc::new(observer));
+        self.draft.observers = Observers::new(observer);
         self
     }
 

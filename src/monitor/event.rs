@@ -125,13 +125,20 @@ where
     }
 }
 
+/// One observer for several layers.
+impl<O: Observer + ?Sized> Observer for Arc<O> {
+    fn event(&self, event: &Event<'_>) {
+        (**self).event(event);
+    }
+}
+
 /// Who listens to one layer: nobody, or one observer.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Option<Arc<dyn Observer>>);
 
 impl Observers {
-    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
-        Self(Some(observer))
+    pub(crate) fn new(observer: impl Observer + 'static) -> Self {
+        Self(Some(Arc::new(observer)))
     }
 
     /// Raises an event, which is built only if somebody listens.

@@ -132,7 +132,7 @@ thread_local! {
 /// The most first probes within a tenth of a second, of 1000 breakers that opened together, each called 4.3 times a
 /// second at random.
 fn herd(jitter: f64) -> f64 {
-    let fresh = State::new(std::sync::Arc::new(simple().jitter(jitter).build().unwrap()), || {
+    let fresh = State::new(Arc::new(simple().jitter(jitter).build().unwrap()), || {
         DICE.with_borrow_mut(|dice| dice.u32(..))
     });
     let mut rng = Rng::with_seed(4);
