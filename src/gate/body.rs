@@ -13,6 +13,7 @@ use pin_project_lite::pin_project;
 
 use crate::call::Answer;
 use crate::gate::{End, Held, Permit};
+use crate::provider::grpc::is_grpc;
 
 /// A response whose body can be wrapped.
 ///
@@ -54,6 +55,10 @@ impl<B: Body> WithBody for Response<B> {
             || matches!(self.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if bodiless || self.body().is_end_stream() {
             return Some(0);
+        }
+        if is_grpc(self.headers()) {
+            // Its status is in the trailers: the last byte of its data is not its end.
+            return None;
         }
         // A server stops at the length that it announced, whatever the body itself knows of its size.
         let announced = self.headers().get(CONTENT_LENGTH);

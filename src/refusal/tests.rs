@@ -58,7 +58,7 @@ fn the_upstreams_own_failure_ends_the_chain_of_sources() {
 }
 
 #[test]
-fn over_http_the_wait_is_rounded_up_and_at_least_a_second() {
+fn b170_over_http_the_wait_is_rounded_up_and_at_least_a_second() {
     for (wait, header) in [(1, "1"), (999, "1"), (1_000, "1"), (1_001, "2"), (59_001, "60")] {
         let refusal = Refusal::new(RefusalKind::RateLimited).with_retry_after(Duration::from_millis(wait));
         let response = refusal.to_response();

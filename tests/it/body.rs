@@ -6,9 +6,10 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
-use hyper_util::rt::TokioIo;
-use seawall::call::Outcome;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use seawall::call::{Outcome, OutcomeLayer};
 use seawall::gate::{End, GateLayer};
+use seawall::timeout::TimeoutLayer;
 use seawall::{BoxError, time};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -185,4 +186,65 @@ async fn a_real_server_that_drops_a_finished_body_has_not_abandoned_it() {
     ] {
         assert_eq!(ends, [End::Complete], "{name}");
     }
+}
+
+/// A body whose size is known to be zero although trailers follow.
+struct OnlyTrailers(Option<http::HeaderMap>);
+
+impl Body for OnlyTrailers {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BoxError>>> {
+        std::task::Poll::Ready(self.0.take().map(|trailers| Ok(http_body::Frame::trailers(trailers))))
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        http_body::SizeHint::with_exact(0)
+    }
+}
+
+#[tokio::test]
+async fn b154_trailers_survive_every_wrapper_over_a_real_connection() {
+    let gate = TestGate::default();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let outcomes = log.clone();
+    let stack = tower::ServiceBuilder::new()
+        .layer(GateLayer::from_gate(gate.clone()))
+        .layer(TimeoutLayer::new(std::time::Duration::from_secs(60)))
+        .map_response(move |response: Response<_>| {
+            outcomes.lock().unwrap().extend(Outcome::of(&response).cloned());
+            response
+        })
+        .layer(OutcomeLayer::new())
+        .service_fn(|_: Request<hyper::body::Incoming>| async {
+            let mut trailers = http::HeaderMap::new();
+            trailers.insert("grpc-status", "14".parse().unwrap());
+            let response = Response::builder().header("content-type", "application/grpc");
+            Ok::<_, BoxError>(response.body(OnlyTrailers(Some(trailers))).unwrap())
+        });
+    let (client, server) = tokio::io::duplex(4096);
+    let serving = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .serve_connection(TokioIo::new(server), hyper_util::service::TowerToHyperService::new(stack));
+    let serving = tokio::spawn(serving);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(client)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = Request::post("http://upstream.example/").body(Full::<Bytes>::default()).unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let collected = response.into_body().collect().await.unwrap();
+    assert_eq!(collected.trailers().unwrap()["grpc-status"], "14");
+    drop(sender);
+    connection.await.unwrap().unwrap();
+    serving.await.unwrap().unwrap();
+    assert_eq!(gate.ends(), [End::Complete]);
+    let verdict = log.lock().unwrap()[0].verdict().map(|verdict| verdict.class());
+    assert_eq!(
+        verdict,
+        Some(seawall::Class::Transient),
+        "the permit was settled after the status, not before"
+    );
 }

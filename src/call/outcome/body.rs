@@ -98,8 +98,10 @@ where
                     (None, Some(trailers)) => tap.trailers(trailers),
                     (None, None) => {}
                 }
-                // Whoever reads this may stop here: trailers end every body, and a known length says where it ends.
-                if frame.is_trailers() || body.is_end_stream() || body.size_hint().exact() == Some(0) {
+                // Whoever reads this may stop here: trailers end every body, and a known length says where it ends,
+                // unless trailers must follow.
+                let last = || body.size_hint().exact() == Some(0) && !tap.wants_trailers();
+                if frame.is_trailers() || body.is_end_stream() || last() {
                     tap.end();
                 }
             }
@@ -113,9 +115,17 @@ where
 
     fn size_hint(&self) -> SizeHint {
         let ahead: u64 = self.ahead.iter().map(|frame| frame.as_ref().ok().map_or(0, length)).sum();
-        let Some(rest) = self.rest.get() else { return SizeHint::with_exact(ahead) };
-        let rest = rest.size_hint();
         let mut hint = SizeHint::new();
+        let Some(rest) = self.rest.get() else {
+            // An exact size would end the body before trailers, or an error, that are still to come.
+            let data_only = self.ahead.iter().all(|frame| frame.as_ref().is_ok_and(Frame::is_data));
+            if data_only {
+                return SizeHint::with_exact(ahead);
+            }
+            hint.set_lower(ahead);
+            return hint;
+        };
+        let rest = rest.size_hint();
         hint.set_lower(rest.lower().saturating_add(ahead));
         if let Some(upper) = rest.upper().and_then(|upper| upper.checked_add(ahead)) {
             hint.set_upper(upper);

@@ -105,6 +105,11 @@ impl Tap {
         }
     }
 
+    /// Whether the status is still to come, behind the data.
+    pub(super) fn wants_trailers(&self) -> bool {
+        matches!(self.reader, Reader::Grpc(_))
+    }
+
     /// The body has ended, or its last byte has passed.
     pub(super) fn end(&mut self) {
         if std::mem::replace(&mut self.concluded, true) {
