@@ -3,13 +3,19 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
+use seawall::bulkhead::BulkheadLayer;
+use seawall::call::OutcomeLayer;
+use seawall::circuit_breaker::CircuitBreakerLayer;
 use seawall::gate::{End, GateLayer};
-use tower::{Layer, Service};
+use seawall::monitor::BreakerState;
+use seawall::timeout::TimeoutLayer;
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
-use crate::support::{Answer, PanicIn, Probe, Req, TestGate, poll_once};
+use crate::support::{Answer, PanicIn, Probe, Req, TestGate, poll_once, read};
 
 /// Drives a call and its body; gives up after `polls` polls. Says whether it came to its end.
 fn drive(gates: &[TestGate], probe: &Probe, polls: usize) -> bool {
@@ -137,4 +143,59 @@ fn a_panic_in_readiness_after_the_wait_is_no_failure_of_the_upstream() {
     assert!(catch_unwind(AssertUnwindSafe(|| poll_once(call.as_mut()))).is_err());
     drop(call);
     assert_eq!((gate.held(), gate.ends()), (0, vec![End::Unsent]));
+}
+
+/// The real layers: a bulkhead of one with a call in it, so that the call under test waits; a breaker above; both
+/// clocks. Dropped after any number of polls.
+#[tokio::test(start_paused = true)]
+async fn the_stack_gives_everything_back_after_any_number_of_polls() {
+    let mut longest = 0;
+    for busy in [false, true] {
+        for polls in 0..48 {
+            let breaker = CircuitBreakerLayer::new();
+            let bulkhead = BulkheadLayer::new(1);
+            let (breakers, slots) = (breaker.gate().clone(), bulkhead.gate().clone());
+            let probe = scripted_probe();
+            let stack = ServiceBuilder::new()
+                .layer(TimeoutLayer::new(Duration::from_secs(60)))
+                .layer(breaker)
+                .layer(bulkhead)
+                .layer(OutcomeLayer::new())
+                .service(probe.clone());
+            let mut other = busy.then(|| Box::pin(stack.clone().oneshot(Req::new(()))));
+            if let Some(other) = &mut other {
+                assert!(poll_once(other.as_mut()).is_pending());
+                assert!(poll_once(other.as_mut()).is_pending());
+                assert!(poll_once(other.as_mut()).is_pending());
+            }
+            let mut stack = stack;
+            let mut left = polls;
+            let mut call = Box::pin(async move {
+                let response = stack.ready().await.unwrap().call(Req::new(())).await.unwrap();
+                read(response.into_body()).await;
+            });
+            let mut ended = false;
+            while left > 0 && !ended {
+                left -= 1;
+                ended = poll_once(call.as_mut()).is_ready();
+                if left == polls / 2 {
+                    other = None;
+                }
+            }
+            drop(call);
+            drop(other);
+            if ended {
+                longest = longest.max(polls - left);
+            }
+            assert_eq!((slots.in_flight(), slots.queued()), (0, 0), "after {polls} polls");
+            assert_eq!(probe.script.alive.now(), 0, "after {polls} polls");
+            let snapshot = breakers.snapshot();
+            assert_eq!(
+                (snapshot.probes_out, breakers.state()),
+                (0, BreakerState::Closed),
+                "after {polls} polls"
+            );
+        }
+    }
+    assert!((8..47).contains(&longest), "the calls came to their end, and not at once: {longest} polls");
 }

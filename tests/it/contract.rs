@@ -2,11 +2,17 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use http_body_util::BodyExt;
+use seawall::bulkhead::BulkheadLayer;
+use seawall::call::OutcomeLayer;
+use seawall::circuit_breaker::CircuitBreakerLayer;
 use seawall::gate::{End, GateLayer};
+use seawall::timeout::TimeoutLayer;
 use seawall::{BoxError, Failure, RefusalKind};
 use tower::limit::ConcurrencyLimit;
-use tower::{Layer, Service, ServiceExt};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::support::{Answer, Probe, Req, TestGate, poll_once, read};
 
@@ -186,4 +192,78 @@ async fn own_types_pass_through_at_the_head() {
     assert_eq!(service.clone().oneshot(1).await.unwrap(), 1);
     assert!(service.oneshot(2).await.is_err());
     assert_eq!(gate.ends(), [End::Complete, End::Failed]);
+}
+
+/// Each of our layers, and the stack of them, over a probe that panics when called unready, and over tower's own
+/// services that hold what they reserved.
+macro_rules! contracts {
+    ($($name:ident: $layer:expr;)+) => {$(
+        mod $name {
+            use super::*;
+
+            #[tokio::test(start_paused = true)]
+            async fn b173_calls_what_it_readied() {
+                let probe = Probe::new();
+                let mut service = $layer.layer(probe.clone());
+                for calls in 1..4 {
+                    let response = service.ready().await.unwrap().call(request()).await.unwrap();
+                    read(response.into_body().map_err(|error| BoxError::from(error).to_string())).await;
+                    assert_eq!(probe.script.calls(), calls);
+                }
+                assert_eq!(probe.script.polls_of_ready.load(SeqCst), 3, "asked once a call");
+                assert_eq!(probe.script.alive.now(), 0);
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn b173_over_a_limit_of_one_and_a_buffer() {
+                let limited = ConcurrencyLimit::new(Probe::new(), 1);
+                let mut service = $layer.layer(tower::buffer::Buffer::new(limited, 2));
+                for _ in 0..3 {
+                    let response = service.ready().await.unwrap().call(request()).await.unwrap();
+                    read(response.into_body().map_err(|error| BoxError::from(error).to_string())).await;
+                }
+            }
+
+            #[tokio::test(start_paused = true)]
+            async fn b182_passes_a_readiness_error_on_and_calls_nothing() {
+                let probe = Probe::new();
+                probe.script.failing_ready.store(1, SeqCst);
+                let mut service = $layer.layer(probe.clone());
+                for _ in 0..3 {
+                    let error = service.ready().await.map(|_| ()).unwrap_err();
+                    assert_eq!(error.to_string(), "the inner service is gone");
+                }
+                assert_eq!(probe.script.calls(), 0);
+            }
+        }
+    )+};
+}
+
+contracts! {
+    circuit_breaker: CircuitBreakerLayer::new();
+    bulkhead: BulkheadLayer::new(2);
+    timeout: TimeoutLayer::new(Duration::from_secs(9));
+    outcome: OutcomeLayer::new();
+    stack: ServiceBuilder::new()
+        .layer(TimeoutLayer::new(Duration::from_secs(9)))
+        .layer(CircuitBreakerLayer::new())
+        .layer(BulkheadLayer::new(2))
+        .layer(OutcomeLayer::new())
+        .into_inner();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bulkhead_that_said_later_does_not_deadlock_over_a_limit_of_one() {
+    let bulkhead = BulkheadLayer::new(1);
+    let handle = bulkhead.gate().clone();
+    let mut service = bulkhead.layer(ConcurrencyLimit::new(Probe::new(), 1));
+    let first = service.ready().await.unwrap().call(request()).await.unwrap();
+    let mut second = std::pin::pin!(service.ready().await.unwrap().call(request()));
+    assert!(poll_once(second.as_mut()).is_pending());
+    assert_eq!((handle.in_flight(), handle.queued()), (1, 1));
+    read(first.into_body()).await;
+    let second = second.await.unwrap();
+    assert_eq!(handle.in_flight(), 1);
+    read(second.into_body()).await;
+    assert_eq!((handle.in_flight(), handle.queued()), (0, 0));
 }
