@@ -24,8 +24,9 @@ pub(crate) fn checked_add(instant: Instant, duration: Duration) -> Option<Instan
 }
 
 /// Nanoseconds in a duration, saturating at `u64::MAX` (584 years), which means never.
+#[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 /// Tells the time of day, for header dates and calendar windows; nothing else may depend on it.
