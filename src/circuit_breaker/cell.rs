@@ -9,7 +9,8 @@
 //! 3. A success that is added before `bucket_end` belongs to the window's present bucket: the bucket does not change
 //!    before the successes are taken over.
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod tests;
 
 use crate::sync::atomic::{AtomicU64, Ordering};

@@ -125,7 +125,8 @@ mod probes;
 mod ramp;
 mod settings;
 mod state;
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod tests;
 mod window;
 

@@ -1,7 +1,8 @@
 //! What a breaker is told, checked once when it is built.
 
 mod builder;
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod tests;
 
 use std::time::Duration;

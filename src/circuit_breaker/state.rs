@@ -7,11 +7,14 @@
 //! 4. No state is without a way out: an open time ends, a probe's lease ends, and what is forced is for the handle to
 //!    undo.
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod figures;
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 pub(super) mod model;
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 pub(super) mod tests;
 
 use std::collections::VecDeque;

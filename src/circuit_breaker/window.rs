@@ -3,7 +3,8 @@
 //! Both windows really slide, in constant time a call. A moving average would not do: it never forgets an outage
 //! entirely, and nobody can say which calls it is made of.
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod tests;
 
 use super::settings::WindowKind;

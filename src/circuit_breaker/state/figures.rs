@@ -126,7 +126,7 @@ fn with_growth_an_hour_of_outage_costs_a_handful_of_probes() {
 }
 
 thread_local! {
-    static DICE: std::cell::RefCell<Rng> = std::cell::RefCell::new(Rng::with_seed(3));
+    static DICE: std::cell::RefCell<Rng> = const { std::cell::RefCell::new(Rng::with_seed(3)) };
 }
 
 /// The most first probes within a tenth of a second, of 1000 breakers that opened together, each called 4.3 times a

@@ -192,7 +192,7 @@ impl Naive {
             self.ramp = None;
         }
         let Some(steps) = &mut self.ramp else { return true };
-        let whole = |steps: &[u64]| (9 + steps.iter().sum::<u64>()) / 10;
+        let whole = |steps: &[u64]| steps.iter().sum::<u64>().div_ceil(10);
         let before = whole(steps);
         steps.push(((now - self.closed_at) / (time / 10)).min(9) + 1);
         whole(steps) > before

@@ -236,7 +236,10 @@ async fn b049_one_failing_model_does_not_block_another() {
     assert_eq!((state("a"), state("b")), (BreakerState::Open, BreakerState::Closed));
     assert_eq!(bad.calls(), 3);
     let refusal = ask(&bad_service, asking("a")).await.unwrap_err();
-    assert_eq!((refusal.key_class(), refusal.key().map(|key| key.as_str())), (Some("model"), Some("a")));
+    assert_eq!(
+        (refusal.key_class(), refusal.key().map(crate::call::Key::as_str)),
+        (Some("model"), Some("a"))
+    );
     for number in 0..100 {
         let _ = ask(&good_service, asking(&format!("model {number}"))).await;
     }
