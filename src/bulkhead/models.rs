@@ -29,7 +29,7 @@ fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
     }
 }
 
-/// Called before each load of the slots.
+/// Called before each load of the word.
 pub(super) fn see<T>(write: impl FnOnce() -> T) {
     if AS_WRITES.get() {
         write();

@@ -275,8 +275,6 @@ impl Waiter {
 
 impl Ticket {
     fn fate(&self) -> Fate {
-        #[cfg(all(test, seawall_loom))]
-        super::models::see(|| self.fate.fetch_add(0, Ordering::Relaxed));
         match self.fate.load(Ordering::Acquire) {
             fate if fate == Fate::Granted as u8 => Fate::Granted,
             fate if fate == Fate::Late as u8 => Fate::Late,
