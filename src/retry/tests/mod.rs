@@ -3,7 +3,6 @@
 mod bodies;
 mod decide;
 mod edges;
-
 mod hints;
 mod storms;
 
