@@ -68,6 +68,8 @@ pub mod gate;
 pub mod monitor;
 pub mod provider;
 pub mod refusal;
+pub mod retry;
+mod rng;
 mod sync;
 pub mod time;
 pub mod timeout;

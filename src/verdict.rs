@@ -240,6 +240,12 @@ impl Verdict {
 pub trait Classify<Res, E> {
     /// The verdict on a result, from what is known when the head is there.
     fn classify(&self, result: Result<&Res, &E>) -> Verdict;
+
+    /// The HTTP status of a response, where it has one: for rules by status, and for what is told of a failure later.
+    fn status(&self, response: &Res) -> Option<StatusCode> {
+        let _ = response;
+        None
+    }
 }
 
 /// Over HTTP: the verdict of the [`Outcome`] if one was read, else by status; an error is one of our own refusals or
@@ -256,6 +262,10 @@ impl<B, E: Failure> Classify<Response<B>, E> for StatusClassifier {
             Err(error) => of_error(error),
         }
     }
+
+    fn status(&self, response: &Response<B>) -> Option<StatusCode> {
+        Some(response.status())
+    }
 }
 
 /// The verdict on an error of which nothing but a refusal can be told.
@@ -268,6 +278,8 @@ pub(crate) fn of_error<E: Failure>(error: &E) -> Verdict {
 
 /// Classifiers from closures, and combinators.
 pub mod classify {
+    use http::StatusCode;
+
     use super::{Classify, Failure, Verdict, of_error};
 
     /// A classifier from a closure over the whole result.
@@ -346,6 +358,10 @@ pub mod classify {
     {
         fn classify(&self, result: Result<&Res, &E>) -> Verdict {
             (self.first)(result).unwrap_or_else(|| self.then.classify(result))
+        }
+
+        fn status(&self, response: &Res) -> Option<StatusCode> {
+            self.then.status(response)
         }
     }
 

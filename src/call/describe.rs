@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 use crate::call::Key;
 use crate::deadline::Deadline;
@@ -154,7 +154,40 @@ pub trait Describe {
     fn expects_no_body(&self) -> bool {
         false
     }
+
+    /// Whether doing it twice is the same as doing it once. Over HTTP: an idempotent method (RFC 9110), or an
+    /// `Idempotency-Key`.
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+
+    /// Whether this call may be sent again at the same target. Over HTTP: unless [`Once`] is among the extensions.
+    fn may_repeat(&self) -> bool {
+        true
+    }
+
+    /// Writes down which attempt at this target this is, from 1: into the [`Call`] where there is one. Over HTTP without
+    /// a call an [`AttemptNumber`] is put into the extensions from the second attempt on.
+    fn set_attempt(&mut self, number: u32) {
+        if let Some(call) = self.call_mut() {
+            call.attempt = Some(number);
+        }
+    }
+
+    /// The headers, where the request has some.
+    fn headers_mut(&mut self) -> Option<&mut HeaderMap> {
+        None
+    }
 }
+
+/// An extension of an `http::Request` that shall not be retried: one call opts out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Once;
+
+/// An extension of an `http::Request` without a [`Call`]: which attempt at this target this is. Where it is missing, it
+/// is the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptNumber(pub u32);
 
 impl<B> Describe for Request<B> {
     fn call(&self) -> Option<&Call> {
@@ -189,6 +222,26 @@ impl<B> Describe for Request<B> {
     fn expects_no_body(&self) -> bool {
         *self.method() == Method::HEAD
     }
+
+    fn is_idempotent(&self) -> bool {
+        self.method().is_idempotent() || self.headers().contains_key("idempotency-key")
+    }
+
+    fn may_repeat(&self) -> bool {
+        self.extensions().get::<Once>().is_none()
+    }
+
+    fn set_attempt(&mut self, number: u32) {
+        if let Some(call) = self.call_mut() {
+            call.attempt = Some(number);
+        } else if number > 1 {
+            self.extensions_mut().insert(AttemptNumber(number));
+        }
+    }
+
+    fn headers_mut(&mut self) -> Option<&mut HeaderMap> {
+        Some(self.headers_mut())
+    }
 }
 
 impl<R: Describe> Describe for Box<R> {
@@ -214,6 +267,22 @@ impl<R: Describe> Describe for Box<R> {
 
     fn expects_no_body(&self) -> bool {
         (**self).expects_no_body()
+    }
+
+    fn is_idempotent(&self) -> bool {
+        (**self).is_idempotent()
+    }
+
+    fn may_repeat(&self) -> bool {
+        (**self).may_repeat()
+    }
+
+    fn set_attempt(&mut self, number: u32) {
+        (**self).set_attempt(number);
+    }
+
+    fn headers_mut(&mut self) -> Option<&mut HeaderMap> {
+        (**self).headers_mut()
     }
 }
 
@@ -270,6 +339,14 @@ pub trait Read<Req>: sealed::Sealed {
     fn set_deadline(&self, request: &mut Req, deadline: Deadline);
     /// Tells the time left to the upstream.
     fn tell_time_left(&self, request: &mut Req, header: &HeaderName, left: Duration);
+    /// See [`Describe::is_idempotent`].
+    fn is_idempotent(&self, request: &Req) -> bool;
+    /// See [`Describe::may_repeat`].
+    fn may_repeat(&self, request: &Req) -> bool;
+    /// See [`Describe::set_attempt`].
+    fn set_attempt(&self, request: &mut Req, number: u32);
+    /// See [`Describe::headers_mut`].
+    fn headers_mut<'r>(&self, request: &'r mut Req) -> Option<&'r mut HeaderMap>;
 }
 
 /// Reads what the request says of itself: the default of every layer.
@@ -300,6 +377,22 @@ impl<Req: Describe> Read<Req> for Described {
     fn tell_time_left(&self, request: &mut Req, header: &HeaderName, left: Duration) {
         request.tell_time_left(header, left);
     }
+
+    fn is_idempotent(&self, request: &Req) -> bool {
+        request.is_idempotent()
+    }
+
+    fn may_repeat(&self, request: &Req) -> bool {
+        request.may_repeat()
+    }
+
+    fn set_attempt(&self, request: &mut Req, number: u32) {
+        request.set_attempt(number);
+    }
+
+    fn headers_mut<'r>(&self, request: &'r mut Req) -> Option<&'r mut HeaderMap> {
+        request.headers_mut()
+    }
 }
 
 impl<Req> Read<Req> for Blind {
@@ -318,6 +411,20 @@ impl<Req> Read<Req> for Blind {
     fn set_deadline(&self, _request: &mut Req, _deadline: Deadline) {}
 
     fn tell_time_left(&self, _request: &mut Req, _header: &HeaderName, _left: Duration) {}
+
+    fn is_idempotent(&self, _request: &Req) -> bool {
+        false
+    }
+
+    fn may_repeat(&self, _request: &Req) -> bool {
+        true
+    }
+
+    fn set_attempt(&self, _request: &mut Req, _number: u32) {}
+
+    fn headers_mut<'r>(&self, _request: &'r mut Req) -> Option<&'r mut HeaderMap> {
+        None
+    }
 }
 
 impl fmt::Debug for Described {

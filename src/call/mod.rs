@@ -25,7 +25,7 @@ pub use answer::Answer;
 pub use asked::read_json;
 pub use body::CallBody;
 pub use credential::{Credential, SecretPlaces};
-pub use describe::{Blind, Call, Describe, Described, Estimate, Priority, Read, Tagged};
+pub use describe::{AttemptNumber, Blind, Call, Describe, Described, Estimate, Once, Priority, Read, Tagged};
 pub use intake::IntakeLayer;
 pub use key::Key;
 pub use model::rewrite_model;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::refusal::{Label, Refusal};
+use crate::verdict::Verdict;
 
 /// Something a layer decided.
 ///
@@ -52,6 +53,30 @@ pub enum Event<'a> {
         /// How long.
         wait: Duration,
     },
+    /// An attempt failed and will be repeated at the same target.
+    #[non_exhaustive]
+    Retrying {
+        /// Whose loop.
+        label: &'a Label,
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How long it waits before the next one.
+        after: Duration,
+        /// What the failure means.
+        verdict: Verdict,
+    },
+    /// An attempt failed and will not be repeated: the caller gets its outcome as it is.
+    #[non_exhaustive]
+    GaveUp {
+        /// Whose loop.
+        label: &'a Label,
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// Why no other follows.
+        cause: StopCause,
+        /// What the failure means.
+        verdict: Verdict,
+    },
     /// A caller left while it waited, or dropped a call that had begun.
     #[non_exhaustive]
     Abandoned {
@@ -69,6 +94,8 @@ impl Event<'_> {
             | Self::WouldRefuse { label, .. }
             | Self::BreakerMoved { label, .. }
             | Self::Waited { label, .. }
+            | Self::Retrying { label, .. }
+            | Self::GaveUp { label, .. }
             | Self::Abandoned { label, .. } => label,
         }
     }
@@ -105,6 +132,38 @@ pub enum BreakerCause {
     ProbesSucceeded,
     /// Somebody said so, through the handle.
     Handle,
+}
+
+/// Why no further attempt is made at the same target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopCause {
+    /// The answer is good.
+    Answered,
+    /// A failure of this kind does not pass by being repeated.
+    NotRetried,
+    /// One of our own layers refused: it would refuse again.
+    Refused,
+    /// It may have been processed, and doing it twice is not known to be the same as doing it once.
+    NotIdempotent,
+    /// The request cannot be sent again: its body is gone, or it cannot be copied.
+    NotReplayable,
+    /// The call asked for one attempt.
+    OptedOut,
+    /// All attempts are used up.
+    Attempts,
+    /// The attempt was silent, and another target is left to be asked.
+    AnotherTarget,
+    /// The wait is longer than the patience for it.
+    Impatient,
+    /// The next attempt would come after the call's deadline.
+    Deadline,
+    /// The next attempt would come after the longest time that retries may take.
+    Time,
+    /// The upstream's retry budget is spent.
+    Budget,
+    /// A policy of the user's own.
+    Policy,
 }
 
 /// Listens to the layers.

@@ -3,6 +3,7 @@
 pub mod decode;
 pub(crate) mod error;
 pub mod grpc;
+mod head;
 pub mod hint;
 pub mod limits;
 pub mod sse;
@@ -14,5 +15,6 @@ pub(crate) mod fixtures;
 
 pub use decode::{ContentEncoding, Decoder, Encoding};
 pub use error::{BODY_LIMIT, classify};
+pub use head::HeadClassifier;
 pub use stream::{Seen, StreamReader};
 pub use usage::BodyReader;

@@ -10,6 +10,8 @@ mod messages;
 mod outcome;
 mod requests;
 mod respond;
+mod retry_wire;
 mod stack;
+mod storms;
 mod support;
 mod timeout;

@@ -1,0 +1,320 @@
+//! What becomes of a result: the one place where retry decides, tells and gives up.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::StatusCode;
+use tower_service::Service;
+
+use super::policy::{Attempt, Decision, Memory, Policy};
+use crate::monitor::{Event, Observers, StopCause};
+use crate::refusal::{Failure, Label, Previous, Refusal};
+use crate::time::{self, Instant};
+use crate::verdict::{Class, Verdict};
+
+/// A policy, and who hears of what it decides. One a layer.
+pub struct Rules<P> {
+    pub(super) policy: P,
+    pub(super) label: Arc<Label>,
+    pub(super) observers: Observers,
+}
+
+/// One call on its way through its attempts.
+pub struct Run<Req> {
+    /// The request to send next; `None` if no attempt can follow.
+    kept: Option<Req>,
+    /// Why none can.
+    spent: StopCause,
+    number: u32,
+    /// When the call was first found to take time.
+    started: Option<Instant>,
+    memory: Memory,
+    /// The last failure of the upstream itself.
+    failed: Option<Failed>,
+}
+
+/// What comes after a result.
+pub enum Next<O> {
+    /// The caller gets it.
+    Done(O),
+    /// Another attempt at this instant; at once if there is none. The result is gone, and with it what it held.
+    Again(Option<Instant>),
+}
+
+impl<P> fmt::Debug for Rules<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+impl<Req> fmt::Debug for Run<Req> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl<O> fmt::Debug for Next<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Self::Done(_)) { "Done" } else { "Again" })
+    }
+}
+
+impl<Req> Run<Req> {
+    /// The inner service took its time.
+    #[inline]
+    pub(super) fn pending(&mut self) {
+        if self.started.is_none() {
+            self.started = Some(time::now());
+        }
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// What the retry service asks of the inner service, and of its policy for it.
+///
+/// Implemented for every [`Policy`] over the service's requests, responses and errors. It exists because each further bound
+/// that names the inner service would double the compiler's work with every layer of a stack: this is the only one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no retry policy for `{Req}` over `{S}`",
+    note = "the error type must tell a refusal: below the layer `.map_err(seawall::BoxError::from)`, or see `seawall::Failure`",
+    note = "the response must be judged: `RetryPolicy::builder().classify(..)` for your own type",
+    note = "the request must be cloned: implement `Clone`, or give the policy `.copy_with(..)`",
+    note = "see `seawall::docs::compiler_messages`"
+)]
+pub trait PolicyFor<S, Req>: Sized {
+    /// What the inner service answers.
+    type Response;
+    /// How it fails.
+    type Error;
+    /// Both.
+    type Output;
+    /// The inner service's future.
+    type Future: Future<Output = Self::Output>;
+
+    #[doc(hidden)]
+    fn poll_ready(inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>>;
+    #[doc(hidden)]
+    fn call(inner: &mut S, request: Req) -> Self::Future;
+    #[doc(hidden)]
+    fn begin(rules: &Rules<Self>, request: &mut Req) -> Run<Req>;
+    #[doc(hidden)]
+    fn next(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
+    #[doc(hidden)]
+    fn judge(
+        rules: &Rules<Self>,
+        run: &mut Run<Req>,
+        output: Self::Output,
+    ) -> Next<Result<Self::Response, Self::Error>>;
+}
+
+impl<P, S, Req> PolicyFor<S, Req> for P
+where
+    S: Service<Req>,
+    P: Judges<Req, S::Response, S::Error>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Output = Result<S::Response, S::Error>;
+    type Future = S::Future;
+
+    #[inline]
+    fn poll_ready(inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        inner.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(inner: &mut S, request: Req) -> S::Future {
+        inner.call(request)
+    }
+
+    #[inline]
+    fn begin(rules: &Rules<P>, request: &mut Req) -> Run<Req> {
+        P::begin_run(rules, request)
+    }
+
+    fn next(rules: &Rules<P>, run: &mut Run<Req>) -> Option<Req> {
+        P::next_request(rules, run)
+    }
+
+    #[inline]
+    fn judge(rules: &Rules<P>, run: &mut Run<Req>, output: Self::Output) -> Next<Self::Output> {
+        P::judge_output(rules, run, output)
+    }
+}
+
+/// The same over the response and error types alone.
+pub trait Judges<Req, Res, E>: Sized {
+    #[doc(hidden)]
+    fn begin_run(rules: &Rules<Self>, request: &mut Req) -> Run<Req>;
+    #[doc(hidden)]
+    fn next_request(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
+    #[doc(hidden)]
+    fn judge_output(rules: &Rules<Self>, run: &mut Run<Req>, output: Result<Res, E>) -> Next<Result<Res, E>>;
+}
+
+impl<P, Req, Res, E> Judges<Req, Res, E> for P
+where
+    P: Policy<Req, Res, E>,
+    E: Failure + From<Refusal>,
+{
+    #[inline]
+    fn begin_run(rules: &Rules<P>, request: &mut Req) -> Run<Req> {
+        let policy = &rules.policy;
+        policy.begin(request);
+        let mut run = Run {
+            kept: None,
+            spent: StopCause::NotReplayable,
+            number: 1,
+            started: None,
+            memory: Memory::default(),
+            failed: None,
+        };
+        if policy.max_attempts().get() == 1 {
+            run.spent = StopCause::Attempts;
+        } else if policy.may_repeat(request) {
+            run.kept = policy.copy(request);
+        } else {
+            run.spent = StopCause::OptedOut;
+        }
+        run
+    }
+
+    /// What is sent now; a copy stays behind only if another attempt may follow this one.
+    fn next_request(rules: &Rules<P>, run: &mut Run<Req>) -> Option<Req> {
+        let request = run.kept.take()?;
+        run.number = run.number.saturating_add(1);
+        if run.number < rules.policy.max_attempts().get() {
+            run.kept = rules.policy.copy(&request);
+            run.spent = StopCause::NotReplayable;
+        } else {
+            run.spent = StopCause::Attempts;
+        }
+        Some(request)
+    }
+
+    #[inline]
+    fn judge_output(rules: &Rules<P>, run: &mut Run<Req>, output: Result<Res, E>) -> Next<Result<Res, E>> {
+        let verdict = rules.policy.verdict(output.as_ref());
+        let Some(request) = &mut run.kept else {
+            if verdict.is_success() {
+                return Next::Done(output);
+            }
+            return Next::Done(give_up(rules, run, run.spent, verdict, output));
+        };
+        // Whatever the policy might say: it would refuse again.
+        if refused(&output).is_some() {
+            return Next::Done(give_up(rules, run, StopCause::Refused, verdict, output));
+        }
+        let result = output.as_ref();
+        let mut attempt = Attempt::new(run.number, run.started, request, result, verdict, &mut run.memory);
+        let cause = match rules.policy.decide(&mut attempt) {
+            Decision::Stop(StopCause::Answered) => {
+                // What was kept of the body is free from here on.
+                run.kept = None;
+                return Next::Done(output);
+            }
+            Decision::Stop(cause) => cause,
+            Decision::Again { after } => match again(rules, run, verdict, &output, after) {
+                Ok(at) => {
+                    drop(output);
+                    return Next::Again(at);
+                }
+                Err(cause) => cause,
+            },
+        };
+        Next::Done(give_up(rules, run, cause, verdict, output))
+    }
+}
+
+/// When the next attempt is made, unless there is a reason that none is, whatever the policy says.
+fn again<P, Req, Res, E>(
+    rules: &Rules<P>,
+    run: &mut Run<Req>,
+    verdict: Verdict,
+    output: &Result<Res, E>,
+    after: Duration,
+) -> Result<Option<Instant>, StopCause>
+where
+    P: Policy<Req, Res, E>,
+{
+    let now = time::now();
+    // A wait too long for the clock is no wait but the end.
+    let at = time::checked_add(now, after).ok_or(StopCause::Impatient)?;
+    let deadline = run.kept.as_ref().and_then(|request| rules.policy.deadline(request));
+    if deadline.is_some_and(|deadline| deadline.has_passed(at)) {
+        return Err(StopCause::Deadline);
+    }
+    let status = output.as_ref().ok().and_then(|response| rules.policy.status(response));
+    run.failed = Some(Failed { verdict, status });
+    run.memory.waited = Some(after);
+    run.started.get_or_insert(now);
+    rules.observers.raise(|| Event::Retrying { label: &rules.label, attempt: run.number, after, verdict });
+    Ok((!after.is_zero()).then_some(at))
+}
+
+/// The end of a call that failed: its own last outcome, and if that is a refusal of ours, with the failure before it.
+#[cold]
+fn give_up<P, Req, Res, E>(
+    rules: &Rules<P>,
+    run: &mut Run<Req>,
+    cause: StopCause,
+    verdict: Verdict,
+    output: Result<Res, E>,
+) -> Result<Res, E>
+where
+    E: Failure + From<Refusal>,
+{
+    run.kept = None;
+    let refusal = refused(&output);
+    let cause = if refusal.is_some() { StopCause::Refused } else { cause };
+    if !verdict.is_success() {
+        rules.observers.raise(|| Event::GaveUp { label: &rules.label, attempt: run.number, cause, verdict });
+    }
+    match (refusal, run.failed.take()) {
+        (Some(refusal), Some(failed)) if refusal.previous().is_none() => {
+            Err(refusal.with_previous(failed.previous()).into())
+        }
+        _ => output,
+    }
+}
+
+/// The refusal of our own layers that the output is. A timeout of the attempt is none: it was sent.
+fn refused<Res, E: Failure>(output: &Result<Res, E>) -> Option<Refusal> {
+    let refusal = output.as_ref().err()?.refusal()?;
+    (refusal.verdict().class() == Class::Refused).then_some(refusal)
+}
+
+/// A failure of the upstream that a later refusal carries.
+#[derive(Clone, Copy, Debug)]
+struct Failed {
+    verdict: Verdict,
+    status: Option<StatusCode>,
+}
+
+impl Failed {
+    fn previous(self) -> Previous {
+        let previous = Previous::new(self.verdict).with_error(Arc::new(self));
+        match self.status {
+            Some(status) => previous.with_status(status),
+            None => previous,
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "the attempt before was answered with {status}"),
+            None => write!(f, "the attempt before failed: {:?}", self.verdict.class()),
+        }
+    }
+}
+
+impl Error for Failed {}

@@ -1,0 +1,100 @@
+//! Repeats a failed call at the same target: when that can help, when it is safe, and only as often as the upstream can bear.
+//!
+//! ```
+//! use seawall::retry::{RetryLayer, RetryPolicy};
+//! # use seawall::BoxError;
+//! # use seawall::call::CallBody;
+//! # use http::{Request, Response};
+//! use tower::ServiceBuilder;
+//!
+//! # let client = tower::service_fn(async |_: Request<CallBody>| Ok::<_, BoxError>(Response::new(CallBody::empty())));
+//! let service = ServiceBuilder::new()
+//!     .layer(RetryLayer::new(RetryPolicy::llm()))
+//!     .service(client);
+//! # fn check<S: tower::Service<Request<CallBody>>>(_: S) {}
+//! # check(service);
+//! ```
+//!
+//! # When
+//!
+//! Put it outside of everything that an attempt should pay for again (breaker, bucket, bulkhead, the timeout of the attempt)
+//! and inside of the fallback. Only one layer of a stack should retry: three layers with three attempts each are 27 calls in an
+//! outage. A time limit for each attempt is the timeout layer's business, below this one, so that the breaker and the bulkhead
+//! between the two learn of it.
+//!
+//! # What is retried
+//!
+//! The [`Verdict`](crate::Verdict) on a result decides: limits by the minute, failures that may pass, and, where no other
+//! target is left, attempts that were silent. Over HTTP it is read from what the innermost layer wrote down, or else from
+//! status and headers; for own types give a closure to [`classify`](RetryPolicyBuilder::classify).
+//!
+//! | | [`RetryPolicy::llm`] | [`RetryPolicy::http`], the default |
+//! |---|---|---|
+//! | attempts | 3 | 3 |
+//! | wait | 0–500 ms, 0–1 s, … ≤ 20 s; at least 100 ms | the same |
+//! | after an ambiguous failure | retried | only with an idempotent method or key |
+//! | budget an upstream | 0.2 a call, reserve 10 | the same |
+//!
+//! - **The wait that the upstream asks for** is a floor: never shorter, a little longer so that clients do not return together.
+//!   Up to 60 s; up to 3 s while another target is left ([`Call::another_target`](crate::call::Call::another_target)). Where
+//!   it asks for more, the call stops at once with the upstream's own answer: coming back earlier would only be refused again.
+//! - **The deadline** of the request is obeyed: no wait and no attempt goes past it.
+//! - **A proof that nothing was processed** ([`Reach::Unprocessed`](crate::Reach::Unprocessed): an HTTP/2 stream refused, or
+//!   above the last one of a GOAWAY) is followed once, at once and free of charge, whatever the method.
+//! - **A refusal of our own layers** is never retried here. If it comes after a failure of the upstream, it carries that
+//!   failure: [`Refusal::previous`](crate::Refusal::previous).
+//! - **One call opts out** with [`Once`](crate::call::Once) among its extensions.
+//!
+//! Whenever no other attempt follows, the caller gets the last outcome as it is; why, an
+//! [`Event::GaveUp`](crate::monitor::Event::GaveUp) says.
+//!
+//! # What counts
+//!
+//! An attempt is judged when its response's head is there. What fails later, in the body, reaches the caller as it is: a part of
+//! it has been passed on already.
+//!
+//! The [`Budget`] bounds what retries add in an outage to a fifth of the calls. Share one between layers with
+//! [`RetryPolicyBuilder::budget`].
+//!
+//! # What it costs
+//!
+//! A call that succeeds at once: one copy of the request and one shared count; no allocation and no clock (beyond what copying
+//! costs). No copy is made where no other attempt can follow. While it waits, a call holds its request and a timer: the failed
+//! response, its connection, its permits and the inner service are gone before.
+//!
+//! Over HTTP the request's body is what matters: a [`CallBody`](crate::call::CallBody) is kept without copying its bytes, and
+//! recorded up to a limit where it arrives while it is sent. One that outgrew its limit is sent once. Headers, version and
+//! extensions are the same at each attempt.
+//!
+//! # Cancellation
+//!
+//! Dropping the future ends the call: no attempt and no timer goes on. A budget token that was taken stays taken.
+
+mod backoff;
+mod budget;
+mod builder;
+mod future;
+mod idempotency;
+mod judge;
+mod layer;
+mod policy;
+mod request;
+mod retry_policy;
+mod rule;
+mod service;
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;
+
+pub use backoff::{Backoff, Jitter};
+pub use budget::{Budget, BudgetBuilder};
+pub use builder::RetryPolicyBuilder;
+pub use future::ResponseFuture;
+pub use judge::PolicyFor;
+pub use layer::RetryLayer;
+pub use policy::{Attempt, Decision, FromFn, Policy, from_fn};
+pub use request::{CopyWith, Repeat};
+pub use retry_policy::RetryPolicy;
+pub use rule::Rule;
+pub use service::Retry;
+
+pub use crate::monitor::StopCause;
