@@ -10,6 +10,7 @@ pub mod provider;
 pub mod refusal;
 mod sync;
 pub mod time;
+pub mod token_bucket;
 mod verdict;
 
 pub use config_error::ConfigError;
