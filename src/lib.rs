@@ -1,6 +1,9 @@
 //! Composable `tower` layers that keep calls to LLM providers up and their bill down.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(test)]
+extern crate self as seawall;
+
 pub mod call;
 mod config_error;
 mod deadline;

@@ -85,7 +85,8 @@ pub(super) struct Config<U, R> {
 struct Current {
     quota: Quota,
     rate: Rate,
-    label: Arc<Label>,
+    /// Made for the first refusal.
+    label: Option<Arc<Label>>,
 }
 
 #[repr(C)]
@@ -113,8 +114,7 @@ impl<U, R> TokenBucket<U, R> {
             label = label.with_key(key.clone());
         }
         let current = config.dimensions.iter().map(|dimension| {
-            let label = limited(&label, &dimension.name, &dimension.quota);
-            Mutex::new(Current { quota: dimension.quota, rate: dimension.rate, label })
+            Mutex::new(Current { quota: dimension.quota, rate: dimension.rate, label: None })
         });
         let mut rates = config.dimensions.iter().map(|dimension| dimension.rate);
         let first = rates.next().expect("a builder demands a dimension");
@@ -128,10 +128,6 @@ impl<U, R> TokenBucket<U, R> {
         let stripes = (state.config.lease > 0).then(|| Stripes::new(&state));
         Self { state, stripes }
     }
-}
-
-fn limited(label: &Label, dimension: &str, quota: &Quota) -> Arc<Label> {
-    Arc::new(label.clone().with_limit(dimension, quota.to_string()))
 }
 
 impl<U, R> State<U, R> {
@@ -166,7 +162,12 @@ impl<U, R> State<U, R> {
     }
 
     fn label_of(&self, dimension: usize) -> Arc<Label> {
-        self.current.get(dimension).map_or_else(|| self.label.clone(), |current| lock(current).label.clone())
+        let names = self.config.dimensions.get(dimension).map(|dimension| &*dimension.name);
+        let Some((name, current)) = names.zip(self.current.get(dimension)) else { return self.label.clone() };
+        let mut current = lock(current);
+        let quota = current.quota;
+        let limited = || Arc::new((*self.label).clone().with_limit(name, quota.to_string()));
+        current.label.get_or_insert_with(limited).clone()
     }
 
     /// What the request costs, and the part of its tokens that goes in.
@@ -334,7 +335,7 @@ impl<U, R> TokenBucket<U, R> {
         let rate = quota.rate(state.config.headroom, state.worth(index)).map_err(|e| e.under(dimension))?;
         {
             let mut current = lock(current);
-            *current = Current { quota, rate, label: limited(&state.label, dimension, &quota) };
+            *current = Current { quota, rate, label: None };
         }
         state.core.set_rate(state.now(), index, rate);
         Ok(())

@@ -12,6 +12,11 @@ mod queue;
 mod quota;
 mod wait;
 
+#[cfg(all(test, seawall_loom))]
+mod models;
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;
+
 pub use builder::{ByKey, TokenBucketBuilder, Unkeyed};
 pub use cost::{Cost, ReadCosts, With};
 pub use gate::{Abandoned, BucketPermit, Level, TokenBucket};

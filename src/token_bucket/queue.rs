@@ -165,6 +165,11 @@ impl Queue {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.line.insert(ticket, Waiter { at, ..waiter });
+        if self.spread.is_some_and(|spread| spread.gap == 0) {
+            // The more there are, the smaller are the gaps: those before it move forward.
+            self.tail = None;
+            self.wake_first(wakers);
+        }
         Ok(Joined::Waits { ticket, at })
     }
 
@@ -249,6 +254,9 @@ impl Queue {
             if now < self.free_at(now, waiter) {
                 break;
             }
+            // Served later than planned, a meter that has run full meanwhile stands elsewhere than planned.
+            let as_planned = self.spread.is_none()
+                && bucket.meters().zip(&waiter.costs).all(|(meter, &cost)| cost == 0 || meter.tat() >= now);
             let Ok(charges) = bucket.take(now, &waiter.costs) else { break };
             let Some((ticket, waiter)) = self.line.pop_first() else { break };
             if let Some(spread) = &mut self.spread {
@@ -257,7 +265,10 @@ impl Queue {
             }
             self.done.insert(ticket, Ok(charges));
             wakers.wake.extend(waiter.waker);
-            (served, self.tail) = (true, None);
+            served = true;
+            if !as_planned {
+                self.tail = None;
+            }
         }
         if self.spread.is_some_and(|spread| now >= spread.until) {
             self.spread = None;

@@ -115,6 +115,8 @@ impl Quota {
         let period = self.period.as_nanos();
         let share = |units: u64| (u128::from(units) * u128::from(headroom) / u128::from(WHOLE)).max(1);
         let burst = match self.burst {
+            // The largest cost of a request, not a share of anything.
+            Some(burst) if self.strict => u128::from(burst.get()),
             Some(burst) => share(burst.get()),
             None if self.strict => 1,
             None => {
@@ -167,7 +169,11 @@ impl Quota {
             let most =
                 u64::try_from(u128::from(LONGEST_FILL) / interval.max(1)).ok().and_then(NonZeroU64::new);
             let most = most.unwrap_or(NonZeroU64::MIN);
-            self.burst = self.burst.map(|burst| burst.min(most).min(self.amount));
+            self.burst = self.burst.map(|burst| burst.min(most));
+            if self.rate(WHOLE, worth).is_err() {
+                // A strict quota that its burst leaves no rate.
+                self.burst = Some(NonZeroU64::MIN);
+            }
         }
         self
     }

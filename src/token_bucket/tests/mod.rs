@@ -1,0 +1,12 @@
+//! Tests of the token bucket.
+
+mod bucket;
+mod cases;
+mod keyed;
+mod learning;
+mod queue;
+mod settings;
+mod settlement;
+mod simulation;
+mod stack;
+mod support;
