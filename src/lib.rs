@@ -73,6 +73,7 @@ mod rng;
 mod sync;
 pub mod time;
 pub mod timeout;
+pub mod token_bucket;
 mod verdict;
 
 pub use calls::{Calls, calls};

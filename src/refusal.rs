@@ -168,6 +168,18 @@ impl Refusal {
         self.0.label.as_ref().and_then(|label| label.key())
     }
 
+    /// What the limit that was hit counts (`requests`, `tokens` …), for a layer that has several.
+    #[must_use]
+    pub fn dimension(&self) -> Option<&str> {
+        self.0.label.as_ref().and_then(|label| label.dimension())
+    }
+
+    /// The limit that was hit, as text: `60 per 60s`.
+    #[must_use]
+    pub fn limit(&self) -> Option<&str> {
+        self.0.label.as_ref().and_then(|label| label.limit())
+    }
+
     /// What the upstream had answered before, if it had been asked: the failure that the caller should hear of.
     #[must_use]
     pub fn previous(&self) -> Option<&Previous> {
@@ -281,6 +293,9 @@ impl fmt::Display for Refusal {
             write!(f, " of {key}")?;
         }
         write!(f, " {}", self.kind().what())?;
+        if let (Some(dimension), Some(limit)) = (self.dimension(), self.limit()) {
+            write!(f, " ({dimension}: {limit})")?;
+        }
         match self.retry_after() {
             Some(wait) => write!(f, "; try again in {wait:?}"),
             None => Ok(()),

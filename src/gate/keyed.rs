@@ -221,6 +221,16 @@ impl<G: PerKey> Shard<G> {
     }
 }
 
+impl<G, K> Keyed<G, K> {
+    /// The key whose state decides about a request.
+    pub(crate) fn key_of<Req>(&self, request: &Req) -> Key
+    where
+        K: Keys<Req>,
+    {
+        self.keys.key(request).unwrap_or_else(|| Key::from(""))
+    }
+}
+
 impl<Req, G, K> Gate<Req> for Keyed<G, K>
 where
     G: Gate<Req> + PerKey,
@@ -230,8 +240,7 @@ where
     type Wait = G::Wait;
 
     fn admit(&self, request: &mut Req) -> Admission<G::Permit, G::Wait> {
-        let key = self.keys.key(request).unwrap_or_else(|| Key::from(""));
-        self.table.get(&key).admit(request)
+        self.table.get(&self.key_of(request)).admit(request)
     }
 }
 

@@ -17,13 +17,14 @@ pub struct Label {
     name: Box<str>,
     key_class: Option<Box<str>>,
     key: Option<Key>,
+    limit: Option<(Box<str>, Box<str>)>,
 }
 
 impl Label {
     /// A layer of this name.
     #[must_use]
     pub fn new(name: impl Into<Box<str>>) -> Self {
-        Self { name: name.into(), key_class: None, key: None }
+        Self { name: name.into(), key_class: None, key: None, limit: None }
     }
 
     /// With one state a key, named after this class (`upstream`, `model`, `tenant` …).
@@ -37,6 +38,14 @@ impl Label {
     #[must_use]
     pub fn with_key(mut self, key: Key) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// The limit that was hit, where the layer has several: what it counts (`requests`, `tokens` …), and how many there
+    /// may be.
+    #[must_use]
+    pub fn with_limit(mut self, dimension: impl Into<Box<str>>, limit: impl Into<Box<str>>) -> Self {
+        self.limit = Some((dimension.into(), limit.into()));
         self
     }
 
@@ -56,6 +65,18 @@ impl Label {
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
         self.key.as_ref()
+    }
+
+    /// What the limit that was hit counts.
+    #[must_use]
+    pub fn dimension(&self) -> Option<&str> {
+        self.limit.as_ref().map(|(dimension, _)| &**dimension)
+    }
+
+    /// How many there may be.
+    #[must_use]
+    pub fn limit(&self) -> Option<&str> {
+        self.limit.as_ref().map(|(_, limit)| &**limit)
     }
 }
 

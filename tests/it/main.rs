@@ -3,6 +3,7 @@
 
 mod auto_traits;
 mod body;
+mod bursts;
 mod cancel;
 mod contract;
 mod keyed;

@@ -1,0 +1,93 @@
+//! Small leases a thread: units taken from the bucket ahead of use, so that threads do not meet on one number.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+
+use crate::token_bucket::bucket::Charge;
+use crate::token_bucket::gate::State;
+
+/// Who settles a permit: the state, or the stripe that it was taken from, so that threads do not meet on one reference
+/// count either.
+pub(super) enum Owner<U, R> {
+    State(Arc<State<U, R>>),
+    Stripe(Arc<Stripe<U, R>>),
+}
+
+impl<U, R> Owner<U, R> {
+    #[inline]
+    pub(super) fn state(&self) -> &State<U, R> {
+        match self {
+            Self::State(state) => state,
+            Self::Stripe(stripe) => &stripe.state,
+        }
+    }
+}
+
+/// What one thread, or a few, have taken ahead.
+#[repr(align(128))]
+pub(super) struct Stripe<U, R> {
+    prepaid: AtomicU64,
+    /// Of the last lease.
+    until: AtomicU64,
+    state: Arc<State<U, R>>,
+}
+
+/// One stripe a processor.
+pub(super) struct Stripes<U, R>(Arc<[Arc<Stripe<U, R>>]>);
+
+impl<U, R> Stripes<U, R> {
+    pub(super) fn new(state: &Arc<State<U, R>>) -> Self {
+        let stripe = |_| {
+            let (prepaid, until) = (AtomicU64::new(0), AtomicU64::new(0));
+            Arc::new(Stripe { prepaid, until, state: state.clone() })
+        };
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self((0..processors).map(stripe).collect())
+    }
+
+    /// Takes from this thread's lease, or a new lease. `None`: the bucket itself has to decide.
+    #[inline]
+    pub(super) fn take(&self, now: u64, costs: &[u64]) -> Option<(Arc<Stripe<U, R>>, Charge)> {
+        let &[cost] = costs else { return None };
+        let stripe = self.0.get(thread_number() % self.0.len())?;
+        let core = &stripe.state.core;
+        if !core.is_open(now) {
+            return None;
+        }
+        let less = |prepaid: u64| prepaid.checked_sub(cost);
+        if stripe.prepaid.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
+            let until = stripe.until.load(Ordering::Relaxed);
+            return Some((stripe.clone(), Charge { cost, until }));
+        }
+        let lease = stripe.state.config.lease;
+        let leased = core.take(now, &[cost.saturating_add(lease)])?.ok()?;
+        let until = leased.first()?.until;
+        stripe.until.store(until, Ordering::Relaxed);
+        stripe.prepaid.fetch_add(lease, Ordering::AcqRel);
+        Some((stripe.clone(), Charge { cost, until }))
+    }
+
+    /// How many stripes there are, if no permit holds one.
+    pub(super) fn unused(&self) -> Option<usize> {
+        let unused = self.0.iter().all(|stripe| Arc::strong_count(stripe) == 1);
+        unused.then_some(self.0.len())
+    }
+}
+
+impl<U, R> Clone for Stripes<U, R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// Threads are numbered as they come.
+#[inline]
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    // A thread that is ending uses the first stripe.
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}
