@@ -147,7 +147,8 @@ impl Provider {
 
     fn refresh(&mut self, now: Instant) {
         if self.scenario == Scenario::Sliding {
-            while let Some((_, tokens)) = self.log.pop_front_if(|(at, _)| now - *at >= MINUTE) {
+            while let Some(&(_, tokens)) = self.log.front().filter(|(at, _)| now - *at >= MINUTE) {
+                self.log.pop_front();
                 self.levels[0] += 1.0;
                 self.levels[1] += tokens;
             }
