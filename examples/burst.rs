@@ -147,7 +147,8 @@ impl Provider {
 
     fn refresh(&mut self, now: Instant) {
         if self.scenario == Scenario::Sliding {
-            while let Some((_, tokens)) = self.log.pop_front_if(|(at, _)| now - *at >= MINUTE) {
+            while let Some(&(_, tokens)) = self.log.front().filter(|(at, _)| now - *at >= MINUTE) {
+                self.log.pop_front();
                 self.levels[0] += 1.0;
                 self.levels[1] += tokens;
             }
@@ -161,12 +162,12 @@ impl Provider {
     }
 }
 
-/// The way to the provider: 20 to 50 ms there, the work of an answer, and 20 ms back.
+/// The way to the provider: 20 to 50 ms there, then the work of an answer, or 150 ms for a refusal.
 async fn send(provider: Arc<Mutex<Provider>>, prompt: Prompt, work: Duration) -> Result<Reply, BoxError> {
     sleep(Duration::from_micros(fastrand::u64(20_000..50_000))).await;
     #[allow(clippy::cast_precision_loss, reason = "a few thousand")]
     let reply = provider.lock().map_err(|_| "poisoned")?.arrives(prompt.tokens as f64);
-    sleep(if reply.throttled.is_some() { Duration::from_millis(20) } else { work }).await;
+    sleep(if reply.throttled.is_some() { Duration::from_millis(150) } else { work }).await;
     Ok(reply)
 }
 

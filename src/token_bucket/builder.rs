@@ -318,6 +318,7 @@ impl<U, R, K> TokenBucketBuilder<U, R, ByKey<K>> {
     /// # Errors
     ///
     /// Names the setting that cannot work.
+    #[expect(clippy::type_complexity, reason = "what is built, spelled out once")]
     pub fn build(mut self) -> Result<TokenBucketLayer<Keyed<TokenBucket<U, R>, K>>, ConfigError>
     where
         U: Clone,

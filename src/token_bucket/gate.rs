@@ -1,26 +1,23 @@
-//! The gate: takes, waits or refuses; settles and learns.
+//! The gate: takes, waits or refuses; and learns.
 
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::call::{Call, Described, Key, Outcome, Usage};
-use crate::config_error::ConfigError;
-use crate::gate::{Admission, End, Follow, Gate, Heads, PerKey, Permit};
+use crate::call::{Call, Described, Key, Usage};
+use crate::gate::{Admission, Gate, PerKey};
 use crate::monitor::{Event, Observers};
 use crate::refusal::{Label, Refusal, RefusalKind};
 use crate::sync::{Mutex, lock};
 use crate::time::{self, Instant};
-use crate::token_bucket::bucket::{Bucket, Charge, Charges, Costs, NEVER, Rate, Short, TICKS, nanos_up};
+use crate::token_bucket::bucket::{Bucket, Costs, NEVER, Rate, Short, TICKS, nanos_up};
 use crate::token_bucket::core::Core;
 use crate::token_bucket::cost::{Need, ReadCosts};
-use crate::token_bucket::learn::{Feedback, Said, Stated, Upstream, sound_wait};
+use crate::token_bucket::learn::{Said, Stated, Upstream, sound_wait};
 use crate::token_bucket::lease::{Owner, Stripes};
+use crate::token_bucket::permit::BucketPermit;
 use crate::token_bucket::queue::{Joined, Waiter};
 use crate::token_bucket::quota::Quota;
 use crate::token_bucket::wait::Wait;
-use crate::verdict::{Class, Reach, Verdict};
 
 /// What became of a call that its caller left before the answer was complete, after it had been sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,11 +79,11 @@ pub(super) struct Config<U, R> {
 }
 
 /// A dimension's quota, which can change, and the label of its refusals.
-struct Current {
-    quota: Quota,
-    rate: Rate,
+pub(super) struct Current {
+    pub(super) quota: Quota,
+    pub(super) rate: Rate,
     /// Made for the first refusal.
-    label: Option<Arc<Label>>,
+    pub(super) label: Option<Arc<Label>>,
 }
 
 #[repr(C)]
@@ -96,7 +93,7 @@ pub(super) struct State<U, R> {
     base: Instant,
     pub(super) config: Arc<Config<U, R>>,
     pub(super) label: Arc<Label>,
-    current: Box<[Mutex<Current>]>,
+    pub(super) current: Box<[Mutex<Current>]>,
 }
 
 /// A token bucket: a handle, whose clones share one state.
@@ -148,7 +145,7 @@ impl<U, R> State<U, R> {
     }
 
     /// Ticks from `now` on, saturating.
-    fn after(now: u64, wait: Duration) -> u64 {
+    pub(super) fn after(now: u64, wait: Duration) -> u64 {
         now.saturating_add(time::nanos(wait).saturating_mul(TICKS))
     }
 
@@ -205,7 +202,7 @@ impl<U, R> State<U, R> {
     }
 
     /// Takes over what a response says.
-    fn learn(&self, said: Said<'_>, now: u64, admitted: u64) {
+    pub(super) fn learn(&self, said: Said<'_>, now: u64, admitted: u64) {
         match said {
             Said::Wait(wait) => self.throttled(now, wait),
             Said::Limit(stated) => self.stated(&stated, now, admitted),
@@ -213,7 +210,7 @@ impl<U, R> State<U, R> {
     }
 
     /// Everybody waits until a hint is over. Other processes heard the same hint, so it ends a little later, at random.
-    fn throttled(&self, now: u64, hint: Duration) {
+    pub(super) fn throttled(&self, now: u64, hint: Duration) {
         let Some(hint) = sound_wait(hint) else { return };
         let hint = hint.min(self.config.max_pause);
         let spread = (hint / 4).clamp(Duration::from_millis(100), Duration::from_secs(5));
@@ -232,132 +229,25 @@ impl<U, R> State<U, R> {
             let current = lock(current);
             (current.quota, current.rate)
         };
-        if let (Some(limit), Some(window)) = (stated.limit, stated.window) {
-            if let Some(rate) = quota.learned(limit, window, self.config.headroom, self.worth(dimension)) {
-                // Never above the configuration, and back up to it when the upstream says so.
-                let slower = Rate {
-                    interval: rate.interval.max(configured.interval),
-                    burst: rate.burst.min(configured.burst),
-                };
-                self.core.set_rate(now, dimension, slower);
-            }
+        let limit = stated.limit.zip(stated.window);
+        let learned = limit.and_then(|(limit, window)| {
+            quota.learned(limit, window, self.config.headroom, self.worth(dimension))
+        });
+        if let Some(rate) = learned {
+            // Never above the configuration, and back up to it when the upstream says so.
+            let interval = rate.interval.max(configured.interval);
+            self.core.set_rate(now, dimension, Rate { interval, burst: rate.burst.min(configured.burst) });
         }
-        if let Some(remaining) = stated.remaining {
-            if stated.window.is_none_or(|window| window >= quota.period() / 10 * 9) {
-                // What was left when this request had been counted. What came after it is counted here already.
-                self.core.cap(now, dimension, admitted, remaining);
-            }
+        let bounds = stated.window.is_none_or(|window| window >= quota.period() / 10 * 9);
+        if let Some(remaining) = stated.remaining.filter(|_| bounds) {
+            // What was left when this request had been counted. What came after it is counted here already.
+            self.core.cap(now, dimension, admitted, remaining);
         }
     }
 
-    fn worth(&self, dimension: usize) -> Duration {
+    pub(super) fn worth(&self, dimension: usize) -> Duration {
         self.config.dimensions.get(dimension).map_or(Duration::ZERO, |dimension| dimension.worth)
     }
-}
-
-impl<U, R> TokenBucket<U, R> {
-    /// The names of the dimensions, in the order they were given.
-    pub fn dimensions(&self) -> impl Iterator<Item = &str> {
-        self.state.config.dimensions.iter().map(|dimension| &*dimension.name)
-    }
-
-    /// How one dimension stands; `None` if there is none of this name. Reading changes nothing.
-    #[must_use]
-    pub fn level(&self, dimension: &str) -> Option<Level> {
-        let index = self.dimensions().position(|name| name == dimension)?;
-        Some(self.level_at(index, self.state.now()))
-    }
-
-    pub(super) fn level_at(&self, index: usize, now: u64) -> Level {
-        let quota = lock(&self.state.current[index]).quota;
-        let meter = self.state.core.bucket.meter(index).expect("each dimension has a meter");
-        let (rate, tat) = (meter.rate(), meter.tat());
-        Level {
-            quota,
-            available: rate.level(tat, now),
-            debt: rate.debt(tat, now),
-            burst: rate.burst,
-            unit_every: Duration::from_nanos(nanos_up(rate.interval)),
-            full_in: Duration::from_nanos(nanos_up(tat.saturating_sub(now))),
-        }
-    }
-
-    /// How many calls wait.
-    #[must_use]
-    pub fn waiters(&self) -> usize {
-        self.state.core.waiters()
-    }
-
-    /// How long a pause still lasts.
-    #[must_use]
-    pub fn paused_for(&self) -> Duration {
-        Duration::from_nanos(nanos_up(self.state.core.paused_for(self.state.now())))
-    }
-
-    /// After which time a request of these costs (one a dimension, in order) would pass if nobody waited; zero: now.
-    /// `None`: never, because it costs more than the bucket holds.
-    #[must_use]
-    pub fn next_free(&self, costs: &[u64]) -> Option<Duration> {
-        let now = self.state.now();
-        let core = &self.state.core;
-        if core.bucket.too_large(costs).is_some() {
-            return None;
-        }
-        let wait = core.bucket.short(now, costs).map_or(0, |short| short.wait);
-        Some(Duration::from_nanos(nanos_up(wait.max(core.paused_for(now)))))
-    }
-
-    /// Lets nobody pass for this long from now on; `Duration::MAX`: until [`resume`](Self::resume). A pause is never
-    /// shortened by another one. Those who wait then come one by one within a second.
-    pub fn pause(&self, wait: Duration) {
-        let now = self.state.now();
-        let spread = (wait / 4).min(Duration::from_secs(1));
-        self.state.core.pause(now, State::<U, R>::after(now, wait), State::<U, R>::after(0, spread));
-    }
-
-    /// Ends a pause.
-    pub fn resume(&self) {
-        self.state.core.resume(self.state.now());
-    }
-
-    /// Changes one dimension's quota from now on. What is in use stays in use, as far as the new bucket holds it; debt stays
-    /// debt; a full bucket stays full; those who wait are served at the new rate, or refused if that is too late.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such dimension, or the quota could not have been built.
-    pub fn set_quota(&self, dimension: &str, quota: Quota) -> Result<(), ConfigError> {
-        let state = &self.state;
-        let index = self.dimensions().position(|name| name == dimension);
-        let unknown = || ConfigError::new(dimension.to_owned(), "is no dimension of this bucket");
-        let (index, current) =
-            index.and_then(|index| Some((index, state.current.get(index)?))).ok_or_else(unknown)?;
-        let rate = quota.rate(state.config.headroom, state.worth(index)).map_err(|e| e.under(dimension))?;
-        {
-            let mut current = lock(current);
-            *current = Current { quota, rate, label: None };
-        }
-        state.core.set_rate(state.now(), index, rate);
-        Ok(())
-    }
-}
-
-/// How one dimension of a bucket stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Level {
-    /// The quota that was configured.
-    pub quota: Quota,
-    /// How many units could pass now.
-    pub available: u64,
-    /// How many units are missing below an empty bucket.
-    pub debt: u64,
-    /// How many units the bucket holds: fewer than configured while the upstream states a lower limit.
-    pub burst: u64,
-    /// The time in which one unit flows in, rounded up: longer than configured while the upstream states a lower limit.
-    pub unit_every: Duration,
-    /// After which time it is full, if nothing is taken.
-    pub full_in: Duration,
 }
 
 impl<Req, U, R> Gate<Req> for TokenBucket<U, R>
@@ -383,11 +273,9 @@ where
             return Admission::Refused(state.refuse(RefusalKind::TooLarge, Short { dimension, wait: NEVER }));
         }
         let now = state.now();
-        if let Some(stripes) = &self.stripes {
-            if let Some((stripe, charge)) = stripes.take(now, &costs) {
-                let charges = std::iter::once(charge).collect();
-                return Admission::Now(BucketPermit::new(Owner::Stripe(stripe), charges, input, now));
-            }
+        if let Some((stripe, charge)) = self.stripes.as_ref().and_then(|stripes| stripes.take(now, &costs)) {
+            let charges = std::iter::once(charge).collect();
+            return Admission::Now(BucketPermit::new(Owner::Stripe(stripe), charges, input, now));
         }
         let taken = match state.config.max_wait {
             Some(_) => state.core.take(now, &costs).unwrap_or(Err(Short { dimension: 0, wait: 0 })),
@@ -460,118 +348,5 @@ impl<U: Clone, R: Clone> PerKey for TokenBucket<U, R> {
 impl<U, R> Clone for TokenBucket<U, R> {
     fn clone(&self) -> Self {
         Self { state: self.state.clone(), stripes: self.stripes.clone() }
-    }
-}
-
-impl<U, R> fmt::Debug for TokenBucket<U, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let now = self.state.now();
-        let mut debug = f.debug_struct("TokenBucket");
-        for (index, name) in self.dimensions().enumerate() {
-            debug.field(name, &self.level_at(index, now));
-        }
-        debug.field("waiters", &self.waiters()).finish_non_exhaustive()
-    }
-}
-
-/// What a request has taken of a bucket, until it is settled to what it used.
-pub struct BucketPermit<U, R> {
-    owner: Owner<U, R>,
-    charges: Charges,
-    /// Tokens that go in, by estimate.
-    input: u64,
-    admitted: u64,
-    head: Option<Verdict>,
-}
-
-impl<U, R> BucketPermit<U, R> {
-    pub(super) fn new(owner: Owner<U, R>, charges: Charges, input: u64, admitted: u64) -> Self {
-        Self { owner, charges, input, admitted, head: None }
-    }
-}
-
-impl<Res, E, U, R> Heads<Res, E> for BucketPermit<U, R>
-where
-    U: Feedback<Res, E>,
-{
-    fn head(&mut self, head: Result<&Res, &E>) -> Follow {
-        let state = self.owner.state();
-        let admitted = self.admitted;
-        // The clock is read only for what has something to say.
-        let verdict =
-            state.config.upstream.feedback(head, &mut |said| state.learn(said, state.now(), admitted));
-        if let (Class::Throttled, Some(hint)) = (verdict.class(), verdict.hint()) {
-            state.throttled(state.now(), hint);
-        }
-        self.head = Some(verdict);
-        if verdict.is_success() { Follow::Body } else { Follow::Settle }
-    }
-}
-
-impl<U, R> Permit for BucketPermit<U, R> {
-    fn settle(self, end: End, outcome: Option<&Outcome>) {
-        let state = self.owner.state();
-        let undrained = state.config.undrained;
-        if let (Some(Class::Success), Some(verdict)) =
-            (self.head.map(|head| head.class()), outcome.and_then(Outcome::verdict))
-        {
-            // A stream that began well can end with a word of the provider's.
-            if let (Class::Throttled, Some(hint)) = (verdict.class(), verdict.hint()) {
-                state.throttled(state.now(), hint);
-            }
-        }
-        let unsent = end == End::Unsent || self.head.is_some_and(|head| head.reach() == Reach::Unsent);
-        if unsent {
-            state.core.give_back_all(state.now(), &self.charges, undrained);
-            return;
-        }
-        let usage = outcome.map(Outcome::usage).unwrap_or_default();
-        for (index, dimension) in state.config.dimensions.iter().enumerate() {
-            let Some(&charge) = self.charges.get(index) else { continue };
-            let Some(actual) = &dimension.actual else { continue };
-            let used = self.used(end, charge, &usage, actual, &dimension.counts);
-            if used != charge.cost {
-                state.core.settle(state.now(), index, charge, used, undrained);
-            }
-        }
-        if end == End::Abandoned {
-            state.config.observers.raise(|| Event::Abandoned { label: &state.label });
-        }
-    }
-}
-
-/// A single response that claims to have used more than this is not believed.
-const MOST_USED: u64 = 1_000_000_000;
-
-impl<U, R> BucketPermit<U, R> {
-    /// What a dimension was really used for, as far as anybody knows.
-    fn used(&self, end: End, charge: Charge, usage: &Usage, actual: &Actual, counts: &Counts) -> u64 {
-        // The user's closure may be called from a drop: its panic must not end the process.
-        let said = catch_unwind(AssertUnwindSafe(|| actual(usage))).unwrap_or_default();
-        let said = said.filter(|&units| !usage.anomalous && units <= MOST_USED);
-        let unprocessed = self
-            .head
-            .is_some_and(|head| head.class() == Class::Throttled || head.reach() == Reach::Unprocessed);
-        match (end, self.owner.state().config.abandoned) {
-            _ if unprocessed && said.is_none() => 0,
-            (End::Abandoned, Abandoned::Keep) => charge.cost,
-            (End::Abandoned, Abandoned::Refund) => 0,
-            (End::Abandoned, Abandoned::Known) => {
-                let complete = said.filter(|_| usage.input.is_some());
-                match counts {
-                    Counts::Tokens if self.input > 0 => complete.unwrap_or_else(|| {
-                        self.input.saturating_add(usage.output.unwrap_or(0).min(MOST_USED))
-                    }),
-                    _ => said.unwrap_or(charge.cost),
-                }
-            }
-            _ => said.unwrap_or(charge.cost),
-        }
-    }
-}
-
-impl<U, R> fmt::Debug for BucketPermit<U, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BucketPermit").field("charges", &self.charges).finish_non_exhaustive()
     }
 }

@@ -30,7 +30,6 @@ impl TokenBucketLayer {
     }
 
     /// Builds a layer with other settings. It needs at least one dimension.
-    #[must_use]
     pub fn builder() -> TokenBucketBuilder {
         TokenBucketBuilder::new()
     }

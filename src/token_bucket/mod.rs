@@ -1,13 +1,92 @@
-//! Keeps calls within limits of requests, tokens, or anything else: a client that keeps its provider's limits sees no 429.
+//! Keeps calls within limits of requests, tokens or anything else: a client that keeps its provider's limits sees no 429.
+//!
+//! ```
+//! use std::num::NonZeroU64;
+//! use std::time::Duration;
+//! use seawall::token_bucket::{Quota, TokenBucketLayer};
+//!
+//! const REQUESTS: Quota = Quota::per_minute(NonZeroU64::new(500).unwrap());
+//! const TOKENS: Quota = Quota::per_minute(NonZeroU64::new(200_000).unwrap());
+//!
+//! let layer = TokenBucketLayer::builder()
+//!     .requests(REQUESTS)
+//!     .tokens(TOKENS)
+//!     .headroom(0.9)
+//!     .max_wait(Duration::from_secs(30))
+//!     .build()?;
+//! let bucket = layer.gate().clone();
+//! assert_eq!(bucket.level("tokens").unwrap().available, 180_000);
+//! # let _: tower::util::BoxCloneService<http::Request<String>, _, seawall::BoxError> =
+//! #     tower::util::BoxCloneService::new(tower::Layer::layer(&layer, tower::service_fn(
+//! #         |_: http::Request<String>| async { Ok::<_, seawall::BoxError>(http::Response::new(String::new())) })));
+//! # Ok::<(), seawall::ConfigError>(())
+//! ```
+//!
+//! # What is promised
+//!
+//! Each dimension is a bucket that fills at its quota's rate (the generic cell rate algorithm, in integers).
+//!
+//! - **In any interval T, what is admitted is at most burst + rate · T**, on every thread together. What is given back
+//!   counts as not admitted when it comes back. A [`strict`](TokenBucketBuilder::strict) layer admits no more than its
+//!   amount in *any* window of the quota's period, and keeps that bound for what is really used, however late that is
+//!   known.
+//! - **All or none**: a request takes its cost in every dimension, or in none.
+//! - **The wait that a refusal states is exact**: after it the request passes if nobody else comes, a nanosecond earlier
+//!   it does not. A cost above the burst is refused at once, for good
+//!   ([`TooLarge`](crate::RefusalKind::TooLarge)).
+//! - **First come, first served**: nobody overtakes a heavy request that waits. A waiter that leaves gives its place back,
+//!   and those behind it move up. Who would wait longer than [`max_wait`](TokenBucketBuilder::max_wait) or its
+//!   [`Deadline`](crate::Deadline) is refused at once: when it comes, or when a debt, a pause or a lower quota moves it
+//!   back. Under lasting overload with a short `max_wait`, there is room for a heavy request less often than for a light
+//!   one.
+//!
+//! # What a request costs, and what it pays
+//!
+//! `requests` costs 1. `tokens` costs the estimated input and the output bound times the choices, as the
+//! [`Call`](crate::call::Call) says; [`assumed_output`](TokenBucketBuilder::assumed_output) (1 000) where it bounds none or
+//! nothing is described. Anything else costs what a closure says. At the end:
+//!
+//! | the attempt | pays in requests | pays in tokens |
+//! |---|---|---|
+//! | ended, usage reported | 1 | the usage: the rest comes back, or the excess is debt |
+//! | ended or failed, nothing reported | 1 | what was reserved |
+//! | throttled, or proven not to be processed | 1 | nothing |
+//! | left by its caller after it was sent | 1 | by the rule: [`Abandoned`] |
+//! | never sent (refused below, no connection) | nothing | nothing |
+//!
+//! A usage that is flagged as anomalous, or above 10⁹ units, is not believed. The usage is read from the
+//! [`Outcome`](crate::call::Outcome) of the response; a layer built with `.at_head()` sees none, and keeps the estimate.
+//!
+//! # What is learned
+//!
+//! A [`Throttled`](crate::Class::Throttled) verdict with a hint pauses everybody until the hint is over, and a little
+//! longer at random; those who wait then come one by one within a quarter of the hint (100 ms to 5 s). What a reader of
+//! limits ([`ReadLimits`]) finds in a response lowers the level to what is left upstream, and the rate to the upstream's
+//! limit where that is for the quota's own period; never above the configuration. The default reader knows `retry-after-ms`
+//! and `retry-after`.
+//!
+//! # Where it stands
+//!
+//! On a client below the circuit breaker and the cost guard and above the bulkhead: each attempt spends quota, and what is
+//! refused below comes back. On a server, keyed by a verified identity, with `.respond()`, and
+//! [`headers`](TokenBucketLayer::headers) outside of it if every answer is to carry `RateLimit`.
+//!
+//! # What it costs
+//!
+//! While nobody waits: one clock read, one compare-and-swap a dimension, no lock and, with up to four dimensions, no
+//! allocation. A key's state is about a kilobyte. Waiting needs tokio's timer, whose ticks are milliseconds.
+
 mod bucket;
 mod builder;
 mod core;
 mod cost;
 mod gate;
+mod handle;
 mod headers;
 mod layer;
 mod learn;
 mod lease;
+mod permit;
 mod queue;
 mod quota;
 mod wait;
@@ -19,9 +98,11 @@ mod tests;
 
 pub use builder::{ByKey, TokenBucketBuilder, Unkeyed};
 pub use cost::{Cost, ReadCosts, With};
-pub use gate::{Abandoned, BucketPermit, Level, TokenBucket};
+pub use gate::{Abandoned, TokenBucket};
+pub use handle::Level;
 pub use headers::{BucketOf, Headers, HeadersFuture, HeadersLayer, Levels};
 pub use layer::TokenBucketLayer;
 pub use learn::{Feedback, NoLimits, ReadLimits, RetryAfter, Said, Stated, Upstream};
+pub use permit::BucketPermit;
 pub use quota::Quota;
 pub use wait::Wait;

@@ -14,7 +14,7 @@ use std::task::Waker;
 
 use smallvec::SmallVec;
 
-use crate::token_bucket::bucket::{Bucket, Charges, Costs, NEVER, Rate, Short};
+use crate::token_bucket::bucket::{Bucket, Charges, Costs, Meter, NEVER, Rate, Short};
 
 /// Wakers to be woken, or just dropped, once the lock is free: both may run foreign code.
 #[derive(Default)]
@@ -145,10 +145,9 @@ impl Queue {
         wakers: &mut Wakers,
     ) -> Result<Joined, Short> {
         self.serve(bucket, now, wakers);
-        if self.line.is_empty() && self.paused <= now {
-            if let Ok(charges) = bucket.take(now, &waiter.costs) {
-                return Ok(Joined::Granted(charges));
-            }
+        let is_free = self.line.is_empty() && self.paused <= now;
+        if let Some(Ok(charges)) = is_free.then(|| bucket.take(now, &waiter.costs)) {
+            return Ok(Joined::Granted(charges));
         }
         let mut plan = match self.tail.take() {
             Some(plan) if !self.line.is_empty() => plan,
@@ -290,7 +289,7 @@ impl Queue {
 
     /// Goes through the line: says to each when it is served, and refuses who would be too late.
     fn plan(&mut self, bucket: &Bucket, now: u64, wakers: &mut Wakers) -> Plan {
-        let tats = bucket.meters().map(|meter| meter.tat()).collect();
+        let tats = bucket.meters().map(Meter::tat).collect();
         let mut plan =
             Plan { tats, rates: bucket.rates(), now, at: now.max(self.paused), gap: 0, spread_until: 0 };
         if let Some(spread) = self.spread.filter(|spread| now < spread.until) {

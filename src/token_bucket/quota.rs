@@ -184,11 +184,8 @@ impl fmt::Debug for Quota {
         write!(f, "Quota({self}: ")?;
         #[expect(clippy::cast_precision_loss, reason = "for the eye")]
         let rate = self.amount.get() as f64 / self.period.as_secs_f64();
-        if rate >= 0.1 {
-            write!(f, "{}/s", round(rate))?
-        } else {
-            write!(f, "{}/h", round(rate * 3_600.0))?
-        }
+        let (rate, unit) = if rate >= 0.1 { (rate, "s") } else { (rate * 3_600.0, "h") };
+        write!(f, "{}/{unit}", round(rate))?;
         if let Some(burst) = self.burst {
             write!(f, ", burst {burst}")?;
         }

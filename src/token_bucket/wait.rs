@@ -13,8 +13,9 @@ use tokio::time::{Sleep, sleep_until};
 use crate::monitor::Event;
 use crate::refusal::Refusal;
 use crate::token_bucket::bucket::nanos_up;
-use crate::token_bucket::gate::{BucketPermit, State, too_late};
+use crate::token_bucket::gate::{State, too_late};
 use crate::token_bucket::lease::Owner;
+use crate::token_bucket::permit::BucketPermit;
 use crate::token_bucket::queue::Polled;
 
 pin_project! {

@@ -7,6 +7,8 @@ use tower::{Layer, ServiceExt};
 
 use crate::refusal::RefusalKind;
 use crate::token_bucket::bucket::{Bucket, Rate, TICKS};
+use crate::token_bucket::core::Core;
+use crate::token_bucket::queue::{Joined, Polled, Waiter};
 use crate::token_bucket::tests::support::{Job, advance, instant, millis, n, passes, per_second, refusal};
 use crate::token_bucket::{Quota, TokenBucketLayer};
 use crate::{Verdict, classify};
@@ -260,9 +262,6 @@ async fn b076_a_refusal_names_its_dimension_limit_key_and_wait() {
 /// Heavy requests (80 of a burst of 100, at 100 a second) among light ones of 1.
 #[test]
 fn heavy_requests_get_their_fair_share_at_every_load() {
-    use crate::token_bucket::core::Core;
-    use crate::token_bucket::queue::{Joined, Polled, Waiter};
-
     for (light, grabbing) in [(50.0, 0.805), (80.0, 0.617), (95.0, 0.27), (105.0, 0.003)] {
         let core =
             Core::new(Bucket::new(Rate { interval: SECOND * TICKS / 100, burst: 100 }, &[]), usize::MAX);
@@ -292,15 +291,15 @@ fn heavy_requests_get_their_fair_share_at_every_load() {
         assert!(share >= fair * 0.97, "{share} of the heavy ones at {light} light ones, fair are {fair}");
         assert!(share > grabbing);
     }
+}
 
-    fn waiter(cost: u64) -> Waiter {
-        Waiter::new([cost].into_iter().collect(), u64::MAX, 0)
-    }
+fn waiter(cost: u64) -> Waiter {
+    Waiter::new([cost].into_iter().collect(), u64::MAX, 0)
+}
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a test")]
-    fn ticks(seconds: f64) -> u64 {
-        (seconds * 1e9) as u64 * TICKS
-    }
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a test")]
+fn ticks(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64 * TICKS
 }
 
 #[tokio::test(start_paused = true)]
@@ -309,7 +308,7 @@ async fn w12_a_readied_service_that_is_dropped_has_taken_nothing() {
     let service = layer.layer(instant::<()>());
     for _ in 0..5 {
         let mut readied = service.clone();
-        tower::ServiceExt::<()>::ready(&mut readied).await.unwrap();
+        ServiceExt::<()>::ready(&mut readied).await.unwrap();
     }
     assert_eq!(layer.gate().level("requests").unwrap().available, 5);
 }

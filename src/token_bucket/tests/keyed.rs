@@ -24,7 +24,8 @@ async fn a_flood_of_keys_is_bounded_and_resets_nobody() {
     let gate = layer.gate();
     let admitted = |key: u64| matches!(gate.admit(&mut { key }), Admission::Now(_));
     assert_eq!([admitted(0), admitted(0), admitted(0)], [true, true, false]);
-    let flood = (1..1_000_000_u64).filter(|key| admitted(*key)).count();
+    let keys = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
+    let flood = (1..keys).filter(|key: &u64| admitted(*key)).count();
     assert!(gate.len() <= 1_000);
     assert!(flood < 2_100, "beyond the bound all share one bucket: {flood}");
     assert!(!admitted(0), "the hot key is as exhausted as before");

@@ -1,4 +1,10 @@
 //! Tests of the token bucket.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::field_reassign_with_default,
+    reason = "helpers of tests are tests too"
+)]
 
 mod bucket;
 mod cases;

@@ -18,9 +18,8 @@ use crate::token_bucket::{Abandoned, Quota, TokenBucketBuilder, TokenBucketLayer
 
 /// A chat request: this many tokens in by estimate, at most this many out.
 fn chat(input: u64, output: u64) -> Request<()> {
-    let mut call = Call::default();
-    call.estimate = Some(Estimate::new(input, input * 4));
-    call.output_bound = Some(output);
+    let estimate = Some(Estimate::new(input, input * 4));
+    let call = Call { estimate, output_bound: Some(output), ..Call::default() };
     let mut request = Request::new(());
     request.extensions_mut().insert(call);
     request
@@ -112,11 +111,7 @@ async fn b067_each_dimension_is_settled_by_its_own_rule() {
 
 #[tokio::test(start_paused = true)]
 async fn b068_a_dropped_stream_pays_by_the_rule() {
-    let partly = Some({
-        let mut usage = Usage::default();
-        usage.output = Some(50);
-        usage
-    });
+    let partly = Some(Usage { output: Some(50), ..Usage::default() });
     for (rule, report, paid) in [
         (Abandoned::Known, Some(usage(90, 40)), 130),
         (Abandoned::Known, partly, 100 + 50),

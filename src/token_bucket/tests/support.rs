@@ -1,8 +1,6 @@
 //! What the tests share.
 
-use std::convert::Infallible;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +9,7 @@ use http_body_util::Full;
 use tower::{Service, ServiceExt};
 
 use crate::BoxError;
-use crate::call::{Answer, Call, Describe, Estimate, Outcome};
+use crate::call::{Call, Describe, Estimate};
 use crate::refusal::Refusal;
 use crate::token_bucket::Quota;
 
@@ -54,16 +52,6 @@ impl Describe for Job {
     }
 }
 
-/// A response without a body.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Done(pub(super) Option<Arc<Outcome>>);
-
-impl Answer for Done {
-    fn outcome(&self) -> Option<&Arc<Outcome>> {
-        self.0.as_ref()
-    }
-}
-
 pub(super) fn request() -> Request<Full<Bytes>> {
     Request::new(Full::default())
 }
@@ -85,10 +73,6 @@ pub(super) fn instant<Req>()
 -> impl Service<Req, Response = (), Error = BoxError, Future = std::future::Ready<Result<(), BoxError>>> + Clone
 {
     tower::service_fn(|_: Req| std::future::ready(Ok(())))
-}
-
-pub(super) fn no_error(_: Infallible) -> BoxError {
-    unreachable!()
 }
 
 pub(super) async fn advance(time: Duration) {
