@@ -20,9 +20,9 @@ use seawall::bulkhead::BulkheadLayer;
 use seawall::circuit_breaker::CircuitBreakerLayer;
 use seawall::retry::{RetryLayer, RetryPolicy};
 use seawall::timeout::TimeoutLayer;
-use seawall::{BoxError, ConfigError};
+use seawall::{BoxError, ConfigError, time};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{sleep, sleep_until};
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 
 const WORKERS: usize = 30;
@@ -112,7 +112,7 @@ impl Server {
     fn start() -> Self {
         let (queue, jobs) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
         let jobs = Arc::new(tokio::sync::Mutex::new(jobs));
-        let start = Instant::now();
+        let start = time::now();
         for worker in 0..WORKERS {
             let jobs = jobs.clone();
             let mut random = fastrand::Rng::with_seed(1000 + worker as u64);
@@ -150,7 +150,7 @@ where
     let service = stack(Server::start());
     let tally = Arc::new(Mutex::new(vec![(0_u32, 0_u32); usize::try_from(seconds).unwrap_or(0)]));
     let mut random = fastrand::Rng::with_seed(7);
-    let start = Instant::now();
+    let start = time::now();
     let mut due = start;
     while due < start + Duration::from_secs(seconds) {
         sleep_until(due).await;

@@ -1,9 +1,11 @@
 //! How many retries an upstream may be asked to bear.
 
 mod bucket;
-#[cfg(all(test, seawall_loom))]
+#[cfg(test)]
+#[cfg(seawall_loom)]
 mod models;
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod tests;
 
 use std::fmt;

@@ -45,6 +45,7 @@ impl<P> RetryLayer<P> {
     }
 
     /// The policy.
+    #[must_use]
     pub fn policy(&self) -> &P {
         &self.rules.policy
     }

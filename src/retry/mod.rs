@@ -82,7 +82,8 @@ mod request;
 mod retry_policy;
 mod rule;
 mod service;
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod tests;
 
 pub use backoff::{Backoff, Jitter};

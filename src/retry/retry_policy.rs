@@ -146,6 +146,7 @@ impl<C, R> RetryPolicy<C, R> {
 }
 
 /// What a wait depends on.
+#[derive(Clone, Copy)]
 struct Asked<'a> {
     number: u32,
     waited: Option<Duration>,

@@ -161,7 +161,7 @@ fn proofs() -> impl seawall::Classify<Response<Incoming>, BoxError> {
         while let Some(error) = link {
             if error
                 .downcast_ref::<hyper_util::client::legacy::Error>()
-                .is_some_and(|error| error.is_connect())
+                .is_some_and(hyper_util::client::legacy::Error::is_connect)
             {
                 return Some(Reach::Unsent);
             }

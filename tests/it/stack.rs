@@ -1,6 +1,7 @@
 //! Layers compose, however many.
 
 use seawall::gate::GateLayer;
+use seawall::retry::{RetryLayer, RetryPolicy};
 use seawall::{BoxError, Fault};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
@@ -55,4 +56,37 @@ async fn a_boxed_error_is_enough_too() {
         .map_err(BoxError::from)
         .service_fn(|n: u32| async move { Ok::<_, std::fmt::Error>(n) });
     assert_eq!(service.oneshot(7).await.unwrap(), 7);
+}
+
+/// The same for retry, alone and between gates.
+#[tokio::test]
+async fn sixteen_layers_of_retry_and_gates_compile_and_serve() {
+    let gate = TestGate::default();
+    let layer = || GateLayer::from_gate(gate.clone());
+    let retry = || RetryLayer::new(RetryPolicy::http());
+    let probe = tower::service_fn(async |_: http::Request<String>| {
+        Ok::<_, BoxError>(http::Response::new("served".to_owned()))
+    });
+    let service = ServiceBuilder::new()
+        .layer(retry())
+        .layer(retry())
+        .layer(retry())
+        .layer(retry())
+        .layer(retry())
+        .layer(retry())
+        .layer(retry())
+        .layer(retry())
+        .layer(layer())
+        .layer(retry())
+        .layer(layer())
+        .layer(retry())
+        .layer(layer())
+        .layer(retry())
+        .layer(layer())
+        .layer(retry())
+        .service(probe);
+    let response = service.oneshot(http::Request::new(String::new())).await.unwrap();
+    assert_eq!(gate.held(), 4);
+    read(response.into_body()).await;
+    assert_eq!(gate.held(), 0);
 }

@@ -30,7 +30,7 @@ fn the_recommended_stack_recovers_within_ten_seconds_where_the_usual_one_never_d
     assert!(ours[2..9].iter().all(|served| *served > 0.98), "well before the freeze: {ours:?}");
     let seconds = recovery(&ours).expect("it recovers");
     assert!(seconds <= 10, "{seconds} s: {ours:?}");
-    let usual = virtual_time(storm::storm(storm::usual, 60));
+    let usual = virtual_time(storm::storm(storm::usual, 40));
     assert_eq!(recovery(&usual), None, "{usual:?}");
-    assert!(usual[50..].iter().all(|served| *served < 0.5), "not even after half a minute: {usual:?}");
+    assert!(usual[32..].iter().all(|served| *served < 0.5), "not even long after: {usual:?}");
 }

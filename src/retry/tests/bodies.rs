@@ -127,8 +127,7 @@ async fn b026_a_grpc_status_in_a_head_that_nothing_follows_is_the_outcome() {
         });
         let policy = steady().attempts(2).build().unwrap();
         RetryLayer::new(policy).layer(upstream).oneshot(post()).await.unwrap();
-        let calls = *calls.lock().unwrap();
-        calls
+        *calls.lock().unwrap()
     };
     assert_eq!(calls("14", b"").await, 2, "trailers only");
     assert_eq!(calls("", b"frame").await, 1, "its trailers come too late for a retry");
@@ -194,9 +193,10 @@ async fn b020_the_failed_response_is_gone_before_the_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_kept_of_a_body_is_free_once_the_answer_is_good() {
-    let kept = Arc::new(());
     #[derive(Clone)]
     struct Held(#[expect(dead_code, reason = "its count is what is looked at")] Arc<()>);
+
+    let kept = Arc::new(());
     let mut request = post();
     request.extensions_mut().insert(Held(kept.clone()));
     let mut call = Box::pin(

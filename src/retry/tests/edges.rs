@@ -47,7 +47,7 @@ async fn no_copy_is_made_where_no_attempt_can_follow() {
             calls.fetch_add(1, SeqCst);
             ready(Result3::Ok(answers))
         });
-        let answer = RetryLayer::new(policy).layer(service.clone()).oneshot(request).await;
+        let answer = RetryLayer::new(policy).layer(service).oneshot(request).await;
         assert_eq!(answer.unwrap(), answers);
         assert_eq!(count.load(SeqCst), clones, "{attempts} attempts, answer {answers}");
     }
@@ -146,8 +146,9 @@ async fn b184_dropped_while_it_calls_the_inner_future_goes_too() {
     let service = service_fn(move |_: u32| {
         let held = held.clone();
         async move {
-            let _held = held;
-            std::future::pending::<Result3>().await
+            let answer = std::future::pending::<Result3>().await;
+            drop(held);
+            answer
         }
     });
     let mut call = Box::pin(RetryLayer::new(own().build().unwrap()).layer(service).oneshot(1));
@@ -165,10 +166,10 @@ async fn a_policy_that_always_says_again_is_bounded_and_lets_others_run() {
         ready(Result3::Ok(0))
     });
     let always = from_fn(|_: &mut Attempt<'_, u32, u32, BoxError>| Decision::Again { after: Duration::ZERO });
-    assert_eq!(RetryLayer::new(always).layer(service.clone()).oneshot(1).await.unwrap(), 0);
+    assert_eq!(RetryLayer::new(always).layer(service).oneshot(1).await.unwrap(), 0);
     assert_eq!(calls.swap(0, SeqCst), 3);
     // Without a bound of attempts worth the name, whoever wants it to end must be able to run.
-    let endless = RetryLayer::new(always.attempts(NonZeroU32::MAX)).layer(service.clone());
+    let endless = RetryLayer::new(always.attempts(NonZeroU32::MAX)).layer(service);
     let call = endless.oneshot(1);
     let mut call = std::pin::pin!(call);
     assert!(call.as_mut().now_or_never().is_none(), "it yields between two attempts");
@@ -193,11 +194,11 @@ async fn a_policy_that_says_again_past_the_deadline_or_for_ever_is_not_obeyed() 
     let start = time::now();
     for wait in [secs(5), secs(6), Duration::MAX] {
         let request = Dated(crate::Deadline::within(secs(5)));
-        assert_eq!(RetryLayer::new(after(wait)).layer(service.clone()).oneshot(request).await.unwrap(), 0);
+        assert_eq!(RetryLayer::new(after(wait)).layer(service).oneshot(request).await.unwrap(), 0);
         assert_eq!(time::now(), start, "{wait:?}");
     }
     let never = Dated(crate::Deadline::NEVER);
-    assert_eq!(RetryLayer::new(after(Duration::MAX)).layer(service.clone()).oneshot(never).await.unwrap(), 0);
+    assert_eq!(RetryLayer::new(after(Duration::MAX)).layer(service).oneshot(never).await.unwrap(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -92,11 +92,6 @@ fn full_jitter_costs_less_than_half_of_what_lock_step_does() {
         [(10, 51.0, 39.0), (50, 624.0, 332.0), (100, 1849.0, 794.0), (190, 5147.0, 1770.0)]
     {
         let (lockstep, spread) = (cost(clients, Jitter::None), cost(clients, Jitter::Full));
-        println!(
-            "{clients}: {lockstep:?} {spread:?} {:?} {:?}",
-            cost(clients, Jitter::Equal),
-            cost(clients, Jitter::Decorrelated)
-        );
         let near = |found: f64, known: f64| (found / known - 1.0).abs() < 0.10;
         assert!(near(lockstep.writes, exponential), "{clients}: {lockstep:?}, known {exponential}");
         assert!(near(spread.writes, full), "{clients}: {spread:?}, known {full}");
