@@ -84,7 +84,7 @@ fn pacific_midnight(days: u64) -> u64 {
         11 => day <= first_sunday,
         _ => false,
     };
-    days * DAY + if summer { 7 } else { 8 } * HOUR
+    days.saturating_mul(DAY).saturating_add(if summer { 7 } else { 8 } * HOUR)
 }
 
 fn asctime(rest: &str) -> Option<u64> {
