@@ -84,7 +84,7 @@ fn pacific_midnight(days: u64) -> u64 {
         11 => day <= first_sunday,
         _ => false,
     };
-    days * DAY + if summer { 7 } else { 8 } * HOUR
+    days.saturating_mul(DAY).saturating_add(if summer { 7 } else { 8 } * HOUR)
 }
 
 fn asctime(rest: &str) -> Option<u64> {
@@ -113,7 +113,8 @@ fn at(days: u64, time: &str) -> Option<Duration> {
     let (hour, minute, second) = parts(time, ':')?;
     let (hour, minute, second) = (fixed(hour, 2)?, fixed(minute, 2)?, fixed(second, 2)?);
     let valid = hour < 24 && minute < 60 && second <= 60;
-    valid.then(|| Duration::from_secs(days * DAY + hour * HOUR + minute * 60 + second))
+    let second = days.checked_mul(DAY)?.checked_add(hour * HOUR + minute * 60 + second)?;
+    valid.then(|| Duration::from_secs(second))
 }
 
 fn parts(text: &str, separator: char) -> Option<(&str, &str, &str)> {

@@ -147,7 +147,7 @@ impl Settled {
 impl Sink for Tap {
     fn event(&mut self, name: &[u8], data: &[u8]) {
         self.stray = None;
-        let data = data.trim_ascii_start();
+        let data = trim_start(data);
         if data.starts_with(DONE) {
             self.done();
             return;
@@ -186,7 +186,7 @@ impl Sink for Tap {
 
     fn stray(&mut self, part: &[u8]) {
         if self.stray.is_none() && !self.in_line {
-            let text = part.trim_ascii_start();
+            let text = trim_start(part);
             self.in_line = !text.is_empty();
             if !matches!(text.first(), Some(b'{' | b'[')) {
                 self.foreign |= self.in_line;
@@ -238,11 +238,19 @@ impl Head {
     }
 
     fn push(&mut self, part: &[u8]) {
-        let part = if self.len == 0 { part.trim_ascii_start() } else { part };
+        let part = if self.len == 0 { trim_start(part) } else { part };
         for &byte in part {
             let Some(slot) = self.bytes.get_mut(usize::from(self.len)) else { return };
             *slot = byte;
             self.len += 1;
         }
     }
+}
+
+/// Without white space before it, as JSON has it: a form feed is none.
+fn trim_start(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = text {
+        text = rest;
+    }
+    text
 }

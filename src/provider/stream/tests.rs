@@ -451,3 +451,15 @@ proptest::proptest! {
         proptest::prop_assert_eq!(&read([body.as_bytes()]), &read(body.as_bytes().chunks(1)));
     }
 }
+
+#[test]
+fn white_space_before_a_message_is_that_of_json_however_it_comes() {
+    // A form feed was passed over where it lay in one frame with the message, or where it did not.
+    for body in
+        ["\u{c}{}m", "\u{c}{\"choices\":[]}\n", "data: \u{c}{\"choices\":[]}\n\n", "data: \u{c}[DONE]\n\n"]
+    {
+        assert_eq!(whole(body).verdict, None, "{body:?}");
+    }
+    assert_eq!(class("data: \t [DONE]\n\n"), Some(Class::Success));
+    assert!(whole(" {\"error\":{\"message\":\"no\"}}\n").seen.has_error());
+}

@@ -83,6 +83,30 @@ fn the_day_of_a_quota_ends_at_midnight_in_california() {
     assert_eq!(wait("2026-11-02T07:00:00Z"), 3600);
 }
 
+#[test]
+fn a_two_digit_year_beyond_the_end_of_time_is_no_date() {
+    // The century was taken from a clock near the largest duration, and the seconds of its days overflowed.
+    let read = |year: &u32| {
+        super::WEEKDAYS.iter().any(|weekday| {
+            http_date(&format!("{weekday}, 31-Dec-{year:02} 00:00:00 GMT"), Duration::MAX).is_some()
+        })
+    };
+    let years = (0..100).filter(read).count();
+    assert!((50..60).contains(&years), "fifty years would lie ahead: {years}");
+}
+
+#[test]
+fn no_midnight_comes_after_the_end_of_time() {
+    // The product of days and seconds overflowed.
+    let last = Duration::MAX;
+    assert_eq!(to_pacific_midnight(last), None);
+    assert_eq!(
+        to_pacific_midnight(last - Duration::from_secs(10 * 86_400)).map(|wait| wait.as_secs() < 90_000),
+        Some(true)
+    );
+    assert_eq!(to_pacific_midnight(Duration::ZERO), None);
+}
+
 proptest! {
     #[test]
     fn days_are_a_calendar(days in 0_u64..2_932_896) {
