@@ -4,6 +4,7 @@
 pub mod call;
 mod calls;
 mod config_error;
+pub mod cost_guard;
 mod deadline;
 pub mod docs;
 pub mod gate;
