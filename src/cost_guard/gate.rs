@@ -13,18 +13,16 @@ use crate::call::{Answer, Call, Described, Key, Outcome, Usage};
 use crate::cost_guard::bound::{Sizing, Tokens};
 use crate::cost_guard::budget::Spender;
 use crate::cost_guard::calendar;
-use crate::cost_guard::ledger::{
-    Ask, Cause, Denied, Granted, HoldId, Ledger, Marks, MemoryLedger, Reservation,
-};
+use crate::cost_guard::ledger::{Ask, Cause, Denied, HoldId, Ledger, Marks, MemoryLedger, Reservation};
 use crate::cost_guard::money::Usd;
-use crate::cost_guard::price::{Circumstances, Tariff};
+use crate::cost_guard::price::{Circumstances, Settled, Tariff};
 use crate::cost_guard::reader::Reads;
-use crate::cost_guard::settle::{Charge, HeadSeen, Said, Settling, Unreported};
+use crate::cost_guard::settle::{Basis, Charge, HeadSeen, Said, Settling, Unreported};
 use crate::cost_guard::table::Prices;
 use crate::gate::{Admission, End, Follow, Gate, Heads, Permit};
 use crate::monitor::{Event, Observers};
 use crate::refusal::{Failure, Label, Refusal, RefusalKind};
-use crate::time::{self, Wall};
+use crate::time::{self, Instant, Wall};
 use crate::verdict::Reach;
 
 /// Admits calls as long as a budget can bear the most that they may cost.
@@ -79,7 +77,7 @@ impl<R, L: Ledger> CostGuard<R, L> {
         let table = inner.prices.load();
         let tariff = table.tariff(call.upstream.as_ref(), call.model.as_ref())?;
         let at = Circumstances { service_tier: call.service_tier.as_ref(), hour: inner.hour(tariff) };
-        let cost = tariff.rates(usage.input.unwrap_or(0), &at).cost(usage).saturating_add(tariff.request);
+        let cost = tariff.settled_by().cost(usage, &at);
         inner.ledger.charge(&Spender::of(call), cost);
         Some(cost)
     }
@@ -157,25 +155,34 @@ where
         let service_tier = call.and_then(|call| call.service_tier.as_ref());
         let reserved =
             tokens.map(|tokens| tariff.dearest(tokens.input, service_tier).cost(tokens.input, tokens.output));
-        let permit = || CostPermit {
-            hour: inner.hour(tariff),
-            tariff: Some(tariff.clone()),
+        let permit = |hold| CostPermit {
+            inner: inner.clone(),
+            hold,
+            price: Some(tariff.settled_by()),
             tokens: tokens.unwrap_or_default(),
             reserved: reserved.unwrap_or_default(),
-            service_tier: service_tier.cloned(),
-            who: inner.observers.any().then(|| Box::new(Who::of(&spender))),
-            ..CostPermit::unpriced(inner.clone())
+            head: HeadSeen::None,
+            told: None,
+            rare: Rare::of(&spender, service_tier, inner, tariff),
         };
         let Some(reserved) = reserved else {
-            return admission(inner.unknown(RefusalKind::Unbounded, inner.unbounded_free, permit));
+            return admission(inner.unknown(RefusalKind::Unbounded, inner.unbounded_free, || permit(None)));
         };
         let deadline = || self.reader.deadline(request).map_or(Duration::MAX, |at| at.remaining(time::now()));
         let patience = if inner.patience.is_zero() { inner.patience } else { inner.patience.min(deadline()) };
         let ask = Ask { id: HoldId::fresh(), spender, amount: reserved, patience, force: inner.observe_only };
         match inner.ledger.reserve(&ask) {
-            Reservation::Now(Ok(granted)) => Admission::Now(permit().holding(granted)),
-            Reservation::Now(Err(denied)) => admission(inner.denied(&denied).map(|()| permit())),
-            Reservation::Later(later) => Admission::Later(CostWait { later, permit: Some(permit()) }),
+            Reservation::Now(Ok(granted)) => {
+                if let Some(denied) = &granted.denied {
+                    inner.would_refuse(&denied.to_refusal());
+                }
+                Admission::Now(permit(Some(granted.hold)))
+            }
+            Reservation::Now(Err(denied)) => admission(inner.denied(&denied).map(|()| permit(None))),
+            Reservation::Later(later) => {
+                let waiting = Waiting { later, permit: Some(permit(None)), since: time::now() };
+                Admission::Later(CostWait(Box::pin(waiting)))
+            }
         }
     }
 }
@@ -193,27 +200,42 @@ pub struct CostPermit<L: Ledger> {
     /// `None`: nothing is reserved, because nothing could be or need be.
     hold: Option<L::Hold>,
     /// The prices at which it was admitted. `None`: no price is known.
-    tariff: Option<Tariff>,
+    price: Option<Settled>,
     tokens: Tokens,
     reserved: Usd,
-    service_tier: Option<Key>,
-    hour: Option<(u8, u16)>,
     head: HeadSeen,
     /// What it costs by the usage that an own type said at its head, which has no outcome to look at later.
     told: Option<Charge>,
-    /// For the event; `None` when nobody listens.
-    who: Option<Box<Who>>,
+    rare: Option<Box<Rare>>,
 }
 
-struct Who {
+/// What few permits have: prices by tier or hour, and somebody who listens.
+struct Rare {
+    service_tier: Option<Key>,
+    hour: Option<(u8, u16)>,
     upstream: Option<Key>,
     model: Option<Key>,
     extra: bool,
 }
 
-impl Who {
-    fn of(spender: &Spender<'_>) -> Self {
-        Self { upstream: spender.upstream.cloned(), model: spender.model.cloned(), extra: spender.extra }
+impl Rare {
+    #[inline]
+    fn of<L: Ledger>(
+        spender: &Spender<'_>,
+        service_tier: Option<&Key>,
+        inner: &Inner<L>,
+        tariff: &Tariff,
+    ) -> Option<Box<Self>> {
+        if tariff.steps.is_none() && !inner.observers.any() {
+            return None;
+        }
+        Some(Box::new(Self {
+            service_tier: service_tier.cloned(),
+            hour: inner.hour(tariff),
+            upstream: spender.upstream.cloned(),
+            model: spender.model.cloned(),
+            extra: spender.extra,
+        }))
     }
 }
 
@@ -222,23 +244,13 @@ impl<L: Ledger> CostPermit<L> {
         Self {
             inner,
             hold: None,
-            tariff: None,
+            price: None,
             tokens: Tokens::default(),
             reserved: Usd::ZERO,
-            service_tier: None,
-            hour: None,
             head: HeadSeen::None,
             told: None,
-            who: None,
+            rare: None,
         }
-    }
-
-    fn holding(mut self, granted: Granted<L::Hold>) -> Self {
-        if let Some(denied) = granted.denied {
-            self.inner.would_refuse(&denied.to_refusal());
-        }
-        self.hold = Some(granted.hold);
-        self
     }
 
     /// What is reserved for this attempt.
@@ -248,19 +260,46 @@ impl<L: Ledger> CostPermit<L> {
     }
 
     fn charge(&self, end: End, said: &Said) -> Charge {
-        let Some(tariff) = &self.tariff else { return Charge::Release };
+        let Some(price) = &self.price else { return Charge::Release };
+        let rare = self.rare.as_deref();
         let settling = Settling {
-            tariff,
-            at: Circumstances { service_tier: self.service_tier.as_ref(), hour: self.hour },
+            price,
+            at: Circumstances {
+                service_tier: rare.and_then(|rare| rare.service_tier.as_ref()),
+                hour: rare.and_then(|rare| rare.hour),
+            },
             tokens: self.tokens,
             reserved: self.reserved,
             rule: self.inner.rule,
         };
         settling.charge(end, self.head, said)
     }
+
+    #[cold]
+    fn tell(&self, amount: Usd, basis: Basis, marks: &Marks) {
+        let (inner, rare) = (&*self.inner, self.rare.as_deref());
+        inner.observers.raise(|| Event::Spent {
+            label: &inner.label,
+            upstream: rare.and_then(|rare| rare.upstream.as_ref()),
+            model: rare.and_then(|rare| rare.model.as_ref()),
+            amount,
+            reserved: self.reserved,
+            basis,
+            extra: rare.is_some_and(|rare| rare.extra),
+        });
+        for mark in marks.iter().flatten() {
+            inner.observers.raise(|| Event::BudgetMark {
+                label: &mark.label,
+                percent: mark.percent,
+                spent: mark.spent,
+                limit: mark.limit,
+            });
+        }
+    }
 }
 
 impl<L: Ledger> Permit for CostPermit<L> {
+    #[inline]
     fn settle(self, end: End, outcome: Option<&Outcome>) {
         let inner = &*self.inner;
         let charge = match (outcome, self.told) {
@@ -271,38 +310,15 @@ impl<L: Ledger> Permit for CostPermit<L> {
         match (charge, &self.hold) {
             (Charge::Release, Some(hold)) => inner.ledger.release(hold),
             (Charge::Release, None) => {}
-            (Charge::Pay(amount, basis), hold) => {
+            (Charge::Pay(amount, basis), hold) if inner.observers.any() => {
                 let mut marks: Marks = Default::default();
-                let listens = inner.observers.any();
                 if let Some(hold) = hold {
-                    inner.ledger.settle(hold, amount, listens.then_some(&mut marks));
+                    inner.ledger.settle(hold, amount, Some(&mut marks));
                 }
-                if !listens {
-                    return;
-                }
-                let (upstream, model, extra) = match &self.who {
-                    Some(who) => (who.upstream.as_ref(), who.model.as_ref(), who.extra),
-                    None => (None, None, false),
-                };
-                let (label, reserved) = (&*inner.label, self.reserved);
-                inner.observers.raise(|| Event::Spent {
-                    label,
-                    upstream,
-                    model,
-                    amount,
-                    reserved,
-                    basis,
-                    extra,
-                });
-                for mark in marks.iter().flatten() {
-                    inner.observers.raise(|| Event::BudgetMark {
-                        label: &mark.label,
-                        percent: mark.percent,
-                        spent: mark.spent,
-                        limit: mark.limit,
-                    });
-                }
+                self.tell(amount, basis, &marks);
             }
+            (Charge::Pay(amount, _), Some(hold)) => inner.ledger.settle(hold, amount, None),
+            (Charge::Pay(..), None) => {}
         }
     }
 }
@@ -341,26 +357,41 @@ impl<L: Ledger> fmt::Debug for CostPermit<L> {
     }
 }
 
+/// Waits for the ledger. Dropping it gives up what it may have reserved.
+///
+/// In a box, so that calls that need not wait do not carry the room for it about.
+#[must_use = "futures do nothing unless polled"]
+pub struct CostWait<L: Ledger>(Pin<Box<Waiting<L>>>);
+
 pin_project! {
-    /// Waits for the ledger. Dropping it gives up what it may have reserved.
-    #[must_use = "futures do nothing unless polled"]
-    pub struct CostWait<L: Ledger> {
+    struct Waiting<L: Ledger> {
         #[pin]
         later: L::Later,
         permit: Option<CostPermit<L>>,
+        since: Instant,
     }
 }
 
 impl<L: Ledger> Future for CostWait<L> {
     type Output = Result<CostPermit<L>, Refusal>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.0.as_mut().project();
         let answer = ready!(this.later.poll(cx));
-        let permit = this.permit.take().expect("a wait answers once, and its permit is taken only then");
+        let mut permit = this.permit.take().expect("a wait answers once, and its permit is taken only then");
+        let inner = permit.inner.clone();
         Poll::Ready(match answer {
-            Ok(granted) => Ok(permit.holding(granted)),
-            Err(denied) => permit.inner.clone().denied(&denied).map(|()| permit),
+            Ok(granted) => {
+                let since = *this.since;
+                let wait = || time::now().saturating_duration_since(since);
+                inner.observers.raise(|| Event::Waited { label: &inner.label, wait: wait() });
+                if let Some(denied) = &granted.denied {
+                    inner.would_refuse(&denied.to_refusal());
+                }
+                permit.hold = Some(granted.hold);
+                Ok(permit)
+            }
+            Err(denied) => inner.denied(&denied).map(|()| permit),
         })
     }
 }

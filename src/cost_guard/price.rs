@@ -297,6 +297,26 @@ pub(crate) struct Tariff {
     pub(crate) steps: Option<Arc<Steps>>,
 }
 
+/// What a settlement needs of a price. A copy, so that threads with calls to one model do not fight over a count of
+/// references; few prices have steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Settled {
+    base: Resolved,
+    request: Usd,
+    steps: Option<Arc<Steps>>,
+}
+
+impl Settled {
+    /// What this usage costs.
+    pub(crate) fn cost(&self, usage: &Usage, at: &Circumstances<'_>) -> Usd {
+        let rates = match &self.steps {
+            None => self.base,
+            Some(steps) => steps.rates(self.base, usage.input.unwrap_or(0), at),
+        };
+        rates.cost(usage).saturating_add(self.request)
+    }
+}
+
 /// What a price depends on beside the class. Dearest first is not assumed anywhere.
 #[derive(Debug)]
 pub(crate) struct Steps {
@@ -349,12 +369,10 @@ impl Tariff {
         self.steps.as_ref().is_some_and(|steps| steps.off_peak.is_some())
     }
 
-    /// The prices of a request with a prompt of this size.
-    pub(crate) fn rates(&self, prompt: u64, at: &Circumstances<'_>) -> Resolved {
-        match &self.steps {
-            None => self.base,
-            Some(steps) => steps.rates(self.base, prompt, at),
-        }
+    /// What a call under way keeps of it.
+    #[inline]
+    pub(crate) fn settled_by(&self) -> Settled {
+        Settled { base: self.base, request: self.request, steps: self.steps.clone() }
     }
 
     /// No prompt up to this size is dearer than so, whatever classes its tokens are in and whenever it is.

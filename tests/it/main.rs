@@ -5,6 +5,7 @@ mod auto_traits;
 mod body;
 mod cancel;
 mod contract;
+mod cost_guard;
 mod keyed;
 mod messages;
 mod outcome;
