@@ -1,5 +1,8 @@
 //! What tokens cost at one model of one upstream.
 
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::call::{Key, Usage};

@@ -3,6 +3,9 @@
 //! Money belongs to the window it was *reserved* in. A settlement corrects that window, and where it is gone nothing: else
 //! what an old window gives back would be free money in the new one.
 
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 

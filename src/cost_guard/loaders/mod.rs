@@ -7,6 +7,8 @@
 
 mod litellm;
 mod models_dev;
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;
 
 use std::error::Error;
 use std::fmt;

@@ -152,11 +152,8 @@ async fn b118_a_call_that_cannot_be_estimated_does_not_reserve_the_whole_budget(
     let layer =
         builder().prices(table).unknown_input(4_000_000).unknown_output(40_000_000).budget(budget).build();
     let layer = layer.unwrap();
-    let mut service = layer.layer(Upstream::default().service());
-    let mut unknown = || async {
-        let service = service.ready().await.unwrap();
-        service.call(request(Call::default())).await
-    };
+    let service = layer.layer(Upstream::default().service());
+    let unknown = || service.clone().oneshot(request(Call::default()));
     let (one, two) = (unknown().await.unwrap(), unknown().await.unwrap());
     assert_eq!(account(layer.gate()).reserved, Usd::dollars(88));
     assert_eq!(kind(&unknown().await.err().unwrap()), RefusalKind::BudgetContended);

@@ -72,12 +72,14 @@ impl Service<Prompt> for Provider {
 
     fn call(&mut self, prompt: Prompt) -> Self::Future {
         let (input, output) = (prompt.0.estimate.unwrap().input_bytes, prompt.0.output_bound.unwrap());
-        let mut bill = Bill { billed: self.billed.clone(), amount: (input + output) * 1_000 };
+        let bill = Bill { billed: self.billed.clone(), amount: (input + output) * 1_000 };
         let (wait, fate, share) = {
             let mut rng = self.rng.lock().unwrap();
             (rng.u64(1..20_000), rng.u8(0..20), rng.u64(0..=100))
         };
         Box::pin(async move {
+            // All of it, and not only its amount: it is the drop that counts.
+            let mut bill = bill;
             tokio::time::sleep(Duration::from_millis(wait)).await;
             assert!(fate != 0, "a bug in the client");
             if fate == 1 {
