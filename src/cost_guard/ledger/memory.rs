@@ -217,13 +217,16 @@ impl MemoryLedger {
     /// Where no budget is called so.
     pub fn set_limit(&self, budget: &str, limit: Option<Usd>) -> Result<(), ConfigError> {
         let book = self.known(budget)?;
-        book.set_limit(limit.unwrap_or(Usd::MAX));
-        self.core.spent.store(false, Ordering::Relaxed);
+        let limit = limit.unwrap_or(Usd::MAX);
+        book.set_limit(limit);
+        let mut spent = limit.is_zero();
         for shard in book.shards() {
+            spent |= shard.accounts.iter().any(|account| account.meter.spent() >= limit);
             let first: Vec<Waker> = shard.accounts.iter().filter_map(Account::first).collect();
             drop(shard);
             first.into_iter().for_each(Waker::wake);
         }
+        self.core.spent.store(spent && of_all(&book.budget), Ordering::Relaxed);
         Ok(())
     }
 

@@ -81,8 +81,9 @@ async fn b115_a_cancelled_call_leaks_no_reservation() {
 async fn b115_a_call_that_never_reached_the_upstream_is_free() {
     // The inner service is not ready; the caller leaves meanwhile.
     let layer = guard(Usd::dollars(1));
-    let (mock, _handle) =
+    let (mock, mut handle) =
         tower_test::mock::pair::<http::Request<()>, http::Response<crate::support::TestBody>>();
+    handle.allow(0);
     let ledger = layer.gate().ledger();
     ledger.set_limit("total budget", Some(Usd::ZERO)).unwrap();
     let mut service = layer.layer(mock);

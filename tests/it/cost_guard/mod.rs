@@ -49,7 +49,11 @@ pub(crate) fn request(call: Call) -> Request<()> {
 }
 
 pub(crate) fn builder() -> CostGuardBuilder {
-    CostGuardLayer::builder().prices(prices()).framing(0).patience(std::time::Duration::ZERO)
+    CostGuardLayer::builder()
+        .prices(prices())
+        .framing(0)
+        .unknown_output(0)
+        .patience(std::time::Duration::ZERO)
 }
 
 /// A guard of one budget for all time, with nothing added to the bounds.
