@@ -62,6 +62,7 @@ pub mod call;
 mod calls;
 pub mod circuit_breaker;
 mod config_error;
+pub mod cost_guard;
 mod deadline;
 pub mod docs;
 pub mod gate;

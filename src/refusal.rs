@@ -58,6 +58,8 @@ pub enum RefusalKind {
     BudgetContended,
     /// The price of the model is not known.
     Unpriced,
+    /// What the call may cost has no bound: the size of its input is not known.
+    Unbounded,
     /// The ledger could not be asked.
     LedgerUnavailable,
     /// The layer holds as many keys as it may, none of them at rest.
@@ -209,9 +211,11 @@ impl RefusalKind {
             Self::Open => "circuit_breaker",
             Self::Full | Self::QueueTimeout => "bulkhead",
             Self::RateLimited | Self::TooLarge => "token_bucket",
-            Self::BudgetExhausted | Self::BudgetContended | Self::Unpriced | Self::LedgerUnavailable => {
-                "cost_guard"
-            }
+            Self::BudgetExhausted
+            | Self::BudgetContended
+            | Self::Unpriced
+            | Self::Unbounded
+            | Self::LedgerUnavailable => "cost_guard",
             Self::TimedOut(_) => "timeout",
             Self::NoTarget => "fallback",
             Self::Deadline | Self::TooManyKeys | Self::Custom => "gate",
@@ -230,6 +234,7 @@ impl RefusalKind {
             Self::BudgetExhausted => "has spent its budget",
             Self::BudgetContended => "has its budget held by calls under way",
             Self::Unpriced => "knows no price for this model",
+            Self::Unbounded => "cannot tell what this call may cost at most",
             Self::LedgerUnavailable => "cannot reach its ledger",
             Self::TooManyKeys => "has no room for another key",
             Self::TimedOut(Phase::Total) => "ended the call: its total time is over",

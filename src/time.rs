@@ -57,3 +57,8 @@ where
         self()
     }
 }
+
+/// Milliseconds since the Unix epoch.
+pub(crate) fn unix_millis(wall: &dyn Wall) -> i64 {
+    i64::try_from(wall.since_epoch().as_millis()).unwrap_or(i64::MAX)
+}

@@ -86,6 +86,10 @@ pub struct Call {
     pub priority: Option<Priority>,
     /// Which attempt at this target this is, from 1; `None` where nobody counts.
     pub attempt: Option<u32>,
+    /// Which target of its chain this attempt goes to, from 1; `None` where there is no chain.
+    pub hop: Option<u32>,
+    /// The service tier asked for, where the upstream has prices by tier: `flex`, `priority`.
+    pub service_tier: Option<Key>,
     /// Whether another target is left if this one fails: layers below are then less patient.
     pub another_target: bool,
     /// Marks the one attempt that may pass an open circuit breaker, because all targets are out.

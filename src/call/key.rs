@@ -1,5 +1,6 @@
 //! The name of one of many states.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use compact_str::CompactString;
@@ -51,6 +52,13 @@ impl From<u64> for Key {
         // Writing to a string cannot fail; 20 digits stay in place.
         let _ = fmt::Write::write_fmt(&mut text, format_args!("{number}"));
         Self(text)
+    }
+}
+
+/// Hash and order are those of the text.
+impl Borrow<str> for Key {
+    fn borrow(&self) -> &str {
+        self.as_str()
     }
 }
 

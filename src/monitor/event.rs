@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::call::Key;
+use crate::cost_guard::{Basis, Usd};
 use crate::refusal::{Label, Refusal};
 use crate::verdict::Verdict;
 
@@ -77,6 +79,52 @@ pub enum Event<'a> {
         /// What the failure means.
         verdict: Verdict,
     },
+    /// Spending passed a mark of a budget, for the first time in its window.
+    #[non_exhaustive]
+    BudgetMark {
+        /// Which budget, and which of its accounts.
+        label: &'a Label,
+        /// The mark, in percent of the limit.
+        percent: u8,
+        /// What is spent in this window.
+        spent: Usd,
+        /// The limit.
+        limit: Usd,
+    },
+    /// An attempt was charged. Where `amount` is above `reserved`, the upstream used more than the bound allowed for.
+    #[non_exhaustive]
+    Spent {
+        /// Who charged.
+        label: &'a Label,
+        /// The upstream that served.
+        upstream: Option<&'a Key>,
+        /// The model that served.
+        model: Option<&'a Key>,
+        /// What it cost.
+        amount: Usd,
+        /// What was reserved for it.
+        reserved: Usd,
+        /// By what it was charged.
+        basis: Basis,
+        /// Whether it was a further attempt: a retry, or at another target than the first.
+        extra: bool,
+    },
+    /// No price is known for what was asked for.
+    #[non_exhaustive]
+    Unpriced {
+        /// Who looked for it.
+        label: &'a Label,
+        /// The upstream.
+        upstream: Option<&'a Key>,
+        /// The model.
+        model: Option<&'a Key>,
+    },
+    /// The ledger could not be asked, and the attempt passed without a reservation, because the guard is set so.
+    #[non_exhaustive]
+    Unreserved {
+        /// Who let it pass.
+        label: &'a Label,
+    },
     /// A caller left while it waited, or dropped a call that had begun.
     #[non_exhaustive]
     Abandoned {
@@ -96,6 +144,10 @@ impl Event<'_> {
             | Self::Waited { label, .. }
             | Self::Retrying { label, .. }
             | Self::GaveUp { label, .. }
+            | Self::BudgetMark { label, .. }
+            | Self::Spent { label, .. }
+            | Self::Unpriced { label, .. }
+            | Self::Unreserved { label, .. }
             | Self::Abandoned { label, .. } => label,
         }
     }
@@ -198,6 +250,11 @@ pub(crate) struct Observers(Option<Arc<dyn Observer>>);
 impl Observers {
     pub(crate) fn new(observer: impl Observer + 'static) -> Self {
         Self(Some(Arc::new(observer)))
+    }
+
+    /// Whether somebody listens.
+    pub(crate) fn any(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Raises an event, which is built only if somebody listens.

@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
+use std::io;
 
 use super::{Refusal, find};
+use crate::verdict::Reach;
 
 /// An error in which a refusal can be found again.
 ///
@@ -21,12 +23,45 @@ use super::{Refusal, find};
 pub trait Failure {
     /// The refusal that this error is, or holds.
     fn refusal(&self) -> Option<Refusal>;
+
+    /// How far the attempt got before it failed so, where that can be proven: a connection that was never made has sent
+    /// nothing.
+    fn reach(&self) -> Reach {
+        self.refusal().map_or(Reach::Unknown, |refusal| refusal.verdict().reach())
+    }
 }
 
 impl Failure for Box<dyn Error + Send + Sync + '_> {
     fn refusal(&self) -> Option<Refusal> {
         find(&**self)
     }
+
+    fn reach(&self) -> Reach {
+        match self.refusal() {
+            Some(refusal) => refusal.verdict().reach(),
+            None if never_connected(&**self) => Reach::Unsent,
+            None => Reach::Unknown,
+        }
+    }
+}
+
+/// Whether the system said, somewhere below the error, that there was no connection.
+fn never_connected(error: &(dyn Error + '_)) -> bool {
+    use io::ErrorKind::{
+        AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable,
+    };
+    let mut link = error.source();
+    while let Some(error) = link {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if matches!(
+            kind,
+            Some(ConnectionRefused | HostUnreachable | NetworkUnreachable | NetworkDown | AddrNotAvailable)
+        ) {
+            return true;
+        }
+        link = error.source();
+    }
+    false
 }
 
 impl Failure for Infallible {

@@ -14,7 +14,9 @@ impl RefusalKind {
     pub const fn status(self) -> StatusCode {
         match self {
             Self::RateLimited | Self::TooLarge => StatusCode::TOO_MANY_REQUESTS,
-            Self::BudgetExhausted | Self::BudgetContended | Self::Unpriced => StatusCode::PAYMENT_REQUIRED,
+            Self::BudgetExhausted | Self::BudgetContended | Self::Unpriced | Self::Unbounded => {
+                StatusCode::PAYMENT_REQUIRED
+            }
             Self::Deadline | Self::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Open
             | Self::Full
@@ -37,6 +39,7 @@ impl RefusalKind {
             | Self::BudgetExhausted
             | Self::BudgetContended
             | Self::Unpriced
+            | Self::Unbounded
             | Self::TooManyKeys => 8,
             Self::Open | Self::QueueTimeout | Self::LedgerUnavailable | Self::NoTarget | Self::Custom => 14,
         }
@@ -56,6 +59,7 @@ impl RefusalKind {
             Self::BudgetExhausted => "budget_exhausted",
             Self::BudgetContended => "budget_contended",
             Self::Unpriced => "unpriced",
+            Self::Unbounded => "unbounded",
             Self::LedgerUnavailable => "ledger_unavailable",
             Self::TooManyKeys => "too_many_keys",
             Self::TimedOut(Phase::Total) => "timeout_total",

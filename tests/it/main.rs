@@ -6,6 +6,7 @@ mod body;
 mod bursts;
 mod cancel;
 mod contract;
+mod cost_guard;
 mod keyed;
 mod messages;
 mod outcome;

@@ -69,24 +69,24 @@ async fn sixteen_layers_of_retry_and_gates_compile_and_serve() {
     });
     let service = ServiceBuilder::new()
         .layer(retry())
-        .layer(retry())
-        .layer(retry())
-        .layer(retry())
-        .layer(retry())
-        .layer(retry())
-        .layer(retry())
-        .layer(retry())
+        .layer(layer())
+        .layer(layer())
         .layer(layer())
         .layer(retry())
         .layer(layer())
-        .layer(retry())
+        .layer(layer())
         .layer(layer())
         .layer(retry())
         .layer(layer())
+        .layer(layer())
+        .layer(layer())
         .layer(retry())
+        .layer(layer())
+        .layer(layer())
+        .layer(layer())
         .service(probe);
     let response = service.oneshot(http::Request::new(String::new())).await.unwrap();
-    assert_eq!(gate.held(), 4);
+    assert_eq!(gate.held(), 12);
     read(response.into_body()).await;
     assert_eq!(gate.held(), 0);
 }

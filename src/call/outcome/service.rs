@@ -138,6 +138,8 @@ where
                         &text,
                         wall,
                     ));
+                    // Some upstreams bill what they refuse, and say so.
+                    outcome.update_usage(&provider::usage::of_json(&text));
                     if response.body().is_end_stream() {
                         outcome.mark_end(time::now());
                     }

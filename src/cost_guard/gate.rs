@@ -1,0 +1,415 @@
+//! The gate: bound, reserve, hold to the end, settle.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::call::{Answer, Call, Described, Key, Outcome, Usage};
+use crate::cost_guard::bound::{Sizing, Tokens};
+use crate::cost_guard::budget::Spender;
+use crate::cost_guard::calendar;
+use crate::cost_guard::ledger::{Ask, Cause, Denied, HoldId, Ledger, Marks, MemoryLedger, Reservation};
+use crate::cost_guard::money::Usd;
+use crate::cost_guard::price::{Circumstances, Settled, Tariff};
+use crate::cost_guard::reader::Reads;
+use crate::cost_guard::settle::{Basis, Charge, HeadSeen, Said, Settling, Unreported};
+use crate::cost_guard::table::Prices;
+use crate::gate::{Admission, End, Follow, Gate, Heads, Permit};
+use crate::monitor::{Event, Observers};
+use crate::refusal::{Failure, Label, Refusal, RefusalKind};
+use crate::time::{self, Instant, Wall};
+use crate::verdict::Reach;
+
+/// Admits calls as long as a budget can bear the most that they may cost.
+///
+/// A handle: its clones share prices, ledger and state.
+pub struct CostGuard<R = Described, L = MemoryLedger> {
+    pub(super) reader: R,
+    pub(super) inner: Arc<Inner<L>>,
+}
+
+pub(super) struct Inner<L> {
+    pub(super) prices: Prices,
+    pub(super) ledger: L,
+    pub(super) sizing: Sizing,
+    pub(super) rule: Unreported,
+    pub(super) patience: Duration,
+    /// What has no price passes, and is charged nothing.
+    pub(super) unpriced_free: bool,
+    /// The same for what has no bound.
+    pub(super) unbounded_free: bool,
+    pub(super) observe_only: bool,
+    pub(super) without: Without,
+    pub(super) wall: Arc<dyn Wall>,
+    pub(super) label: Arc<Label>,
+    pub(super) observers: Observers,
+}
+
+/// What becomes of a call when the ledger's store does not answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Without {
+    Refuse,
+    Pass,
+}
+
+impl<R, L: Ledger> CostGuard<R, L> {
+    /// Where spending is written down: limits, accounts, sums.
+    #[must_use]
+    pub fn ledger(&self) -> &L {
+        &self.inner.ledger
+    }
+
+    /// The prices in use, to be looked at and replaced.
+    #[must_use]
+    pub fn prices(&self) -> &Prices {
+        &self.inner.prices
+    }
+
+    /// Writes down what a call used that this guard did not see itself: an attempt of a retry *inside* it, or a bill that
+    /// says more. Gives what it cost; `None` where no price is known, and then nothing is written.
+    pub fn charge(&self, call: &Call, usage: &Usage) -> Option<Usd> {
+        let inner = &*self.inner;
+        let table = inner.prices.load();
+        let tariff = table.tariff(call.upstream.as_ref(), call.model.as_ref())?;
+        let at = Circumstances { service_tier: call.service_tier.as_ref(), hour: inner.hour(tariff) };
+        let cost = tariff.settled_by().cost(usage, &at);
+        inner.ledger.charge(&Spender::of(call), cost);
+        Some(cost)
+    }
+}
+
+impl<L: Ledger> Inner<L> {
+    fn hour(&self, tariff: &Tariff) -> Option<(u8, u16)> {
+        tariff.by_hour().then(|| calendar::weekday_and_minute(time::unix_millis(&*self.wall)))
+    }
+
+    /// The one place that refuses.
+    fn refuse(&self, refusal: Refusal) -> Refusal {
+        self.observers.raise(|| Event::Refused { label: &self.label, refusal: &refusal });
+        refusal
+    }
+
+    fn would_refuse(&self, refusal: &Refusal) {
+        self.observers.raise(|| Event::WouldRefuse { label: &self.label, refusal });
+    }
+
+    /// Before the ledger is asked: what has no price or no bound is refused, or passes unreserved.
+    fn unknown<P>(&self, kind: RefusalKind, free: bool, permit: impl FnOnce() -> P) -> Result<P, Refusal> {
+        let refusal = Refusal::new(kind).with_label(self.label.clone());
+        if !free && !self.observe_only {
+            return Err(self.refuse(refusal));
+        }
+        if !free {
+            self.would_refuse(&refusal);
+        }
+        Ok(permit())
+    }
+
+    /// A ledger's "no": a refusal, unless it is about the ledger itself and may pass.
+    fn denied(&self, denied: &Denied) -> Result<(), Refusal> {
+        if denied.cause == Cause::Unavailable && (self.without == Without::Pass || self.observe_only) {
+            self.observers.raise(|| Event::Unreserved { label: &self.label });
+            return Ok(());
+        }
+        let refusal = denied.to_refusal();
+        let refusal = if denied.label.is_none() { refusal.with_label(self.label.clone()) } else { refusal };
+        Err(self.refuse(refusal))
+    }
+}
+
+impl<R, L, Req> Gate<Req> for CostGuard<R, L>
+where
+    R: Reads<Req>,
+    L: Ledger,
+{
+    type Permit = CostPermit<L>;
+    type Wait = CostWait<L>;
+
+    fn shut(&self) -> bool {
+        !self.inner.observe_only && self.inner.ledger.is_spent()
+    }
+
+    fn admit(&self, request: &mut Req) -> Admission<CostPermit<L>, CostWait<L>> {
+        let inner = &self.inner;
+        let call = self.reader.call(request);
+        let tenant = self.reader.tenant(request);
+        let mut spender = call.map(Spender::of).unwrap_or_default();
+        spender.tenant = tenant.as_ref().or(spender.tenant);
+
+        let table = inner.prices.load();
+        let Some(tariff) = table.tariff(spender.upstream, spender.model) else {
+            inner.observers.raise(|| Event::Unpriced {
+                label: &inner.label,
+                upstream: spender.upstream,
+                model: spender.model,
+            });
+            let permit = || CostPermit::unpriced(inner.clone());
+            return admission(inner.unknown(RefusalKind::Unpriced, inner.unpriced_free, permit));
+        };
+        let tokens = inner.sizing.tokens(call, tariff.max_output);
+        let service_tier = call.and_then(|call| call.service_tier.as_ref());
+        let reserved =
+            tokens.map(|tokens| tariff.dearest(tokens.input, service_tier).cost(tokens.input, tokens.output));
+        let permit = |hold| CostPermit {
+            inner: inner.clone(),
+            hold,
+            price: Some(tariff.settled_by()),
+            tokens: tokens.unwrap_or_default(),
+            reserved: reserved.unwrap_or_default(),
+            head: HeadSeen::None,
+            told: None,
+            rare: Rare::of(&spender, service_tier, inner, tariff),
+        };
+        let Some(reserved) = reserved else {
+            return admission(inner.unknown(RefusalKind::Unbounded, inner.unbounded_free, || permit(None)));
+        };
+        let deadline = || self.reader.deadline(request).map_or(Duration::MAX, |at| at.remaining(time::now()));
+        let patience = if inner.patience.is_zero() { inner.patience } else { inner.patience.min(deadline()) };
+        let ask = Ask { id: HoldId::fresh(), spender, amount: reserved, patience, force: inner.observe_only };
+        match inner.ledger.reserve(&ask) {
+            Reservation::Now(Ok(granted)) => {
+                if let Some(denied) = &granted.denied {
+                    inner.would_refuse(&denied.to_refusal());
+                }
+                Admission::Now(permit(Some(granted.hold)))
+            }
+            Reservation::Now(Err(denied)) => admission(inner.denied(&denied).map(|()| permit(None))),
+            Reservation::Later(later) => {
+                let waiting = Waiting { later, permit: Some(permit(None)), since: time::now() };
+                Admission::Later(CostWait(Box::pin(waiting)))
+            }
+        }
+    }
+}
+
+fn admission<P, W>(result: Result<P, Refusal>) -> Admission<P, W> {
+    match result {
+        Ok(permit) => Admission::Now(permit),
+        Err(refusal) => Admission::Refused(refusal),
+    }
+}
+
+/// A reservation, held to the end of the response and settled there.
+pub struct CostPermit<L: Ledger> {
+    inner: Arc<Inner<L>>,
+    /// `None`: nothing is reserved, because nothing could be or need be.
+    hold: Option<L::Hold>,
+    /// The prices at which it was admitted. `None`: no price is known.
+    price: Option<Settled>,
+    tokens: Tokens,
+    reserved: Usd,
+    head: HeadSeen,
+    /// What it costs by the usage that an own type said at its head, which has no outcome to look at later.
+    told: Option<Charge>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few permits have: prices by tier or hour, and somebody who listens.
+struct Rare {
+    service_tier: Option<Key>,
+    hour: Option<(u8, u16)>,
+    upstream: Option<Key>,
+    model: Option<Key>,
+    extra: bool,
+}
+
+impl Rare {
+    #[inline]
+    fn of<L: Ledger>(
+        spender: &Spender<'_>,
+        service_tier: Option<&Key>,
+        inner: &Inner<L>,
+        tariff: &Tariff,
+    ) -> Option<Box<Self>> {
+        if tariff.steps.is_none() && !inner.observers.any() {
+            return None;
+        }
+        Some(Box::new(Self {
+            service_tier: service_tier.cloned(),
+            hour: inner.hour(tariff),
+            upstream: spender.upstream.cloned(),
+            model: spender.model.cloned(),
+            extra: spender.extra,
+        }))
+    }
+}
+
+impl<L: Ledger> CostPermit<L> {
+    fn unpriced(inner: Arc<Inner<L>>) -> Self {
+        Self {
+            inner,
+            hold: None,
+            price: None,
+            tokens: Tokens::default(),
+            reserved: Usd::ZERO,
+            head: HeadSeen::None,
+            told: None,
+            rare: None,
+        }
+    }
+
+    /// What is reserved for this attempt.
+    #[must_use]
+    pub fn reserved(&self) -> Usd {
+        self.reserved
+    }
+
+    fn charge(&self, end: End, said: &Said) -> Charge {
+        let Some(price) = &self.price else { return Charge::Release };
+        let rare = self.rare.as_deref();
+        let settling = Settling {
+            price,
+            at: Circumstances {
+                service_tier: rare.and_then(|rare| rare.service_tier.as_ref()),
+                hour: rare.and_then(|rare| rare.hour),
+            },
+            tokens: self.tokens,
+            reserved: self.reserved,
+            rule: self.inner.rule,
+        };
+        settling.charge(end, self.head, said)
+    }
+
+    #[cold]
+    fn tell(&self, amount: Usd, basis: Basis, marks: &Marks) {
+        let (inner, rare) = (&*self.inner, self.rare.as_deref());
+        inner.observers.raise(|| Event::Spent {
+            label: &inner.label,
+            upstream: rare.and_then(|rare| rare.upstream.as_ref()),
+            model: rare.and_then(|rare| rare.model.as_ref()),
+            amount,
+            reserved: self.reserved,
+            basis,
+            extra: rare.is_some_and(|rare| rare.extra),
+        });
+        for mark in marks.iter().flatten() {
+            inner.observers.raise(|| Event::BudgetMark {
+                label: &mark.label,
+                percent: mark.percent,
+                spent: mark.spent,
+                limit: mark.limit,
+            });
+        }
+    }
+}
+
+impl<L: Ledger> Permit for CostPermit<L> {
+    #[inline]
+    fn settle(self, end: End, outcome: Option<&Outcome>) {
+        let inner = &*self.inner;
+        let charge = match (outcome, self.told) {
+            (Some(outcome), _) => self.charge(end, &Said::by(outcome)),
+            (None, Some(told)) => told,
+            (None, None) => self.charge(end, &Said::default()),
+        };
+        match (charge, &self.hold) {
+            (Charge::Release, Some(hold)) => inner.ledger.release(hold),
+            (Charge::Release, None) => {}
+            (Charge::Pay(amount, basis), hold) if inner.observers.any() => {
+                let mut marks: Marks = Default::default();
+                if let Some(hold) = hold {
+                    inner.ledger.settle(hold, amount, Some(&mut marks));
+                }
+                self.tell(amount, basis, &marks);
+            }
+            (Charge::Pay(amount, _), Some(hold)) => inner.ledger.settle(hold, amount, None),
+            (Charge::Pay(..), None) => {}
+        }
+    }
+}
+
+impl<L, Res, E> Heads<Res, E> for CostPermit<L>
+where
+    L: Ledger,
+    Res: Answer,
+    E: Failure,
+{
+    fn head(&mut self, head: Result<&Res, &E>) -> Follow {
+        match head {
+            Ok(response) => {
+                let verdict = response.verdict();
+                self.head = HeadSeen::of(verdict);
+                if response.outcome().is_none() {
+                    let said = response.usage().map(|usage| Said { usage, verdict, ..Said::default() });
+                    self.told = said.map(|said| self.charge(End::Complete, &said));
+                }
+                // A failing head decides the outcome.
+                if self.head == HeadSeen::Good { Follow::Body } else { Follow::Settle }
+            }
+            Err(error) => {
+                if matches!(error.reach(), Reach::Unsent | Reach::Unprocessed) {
+                    self.head = HeadSeen::Unsent;
+                }
+                Follow::Settle
+            }
+        }
+    }
+}
+
+impl<L: Ledger> fmt::Debug for CostPermit<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CostPermit").field("reserved", &self.reserved).finish_non_exhaustive()
+    }
+}
+
+/// Waits for the ledger. Dropping it gives up what it may have reserved.
+///
+/// In a box, so that calls that need not wait do not carry the room for it about.
+#[must_use = "futures do nothing unless polled"]
+pub struct CostWait<L: Ledger>(Pin<Box<Waiting<L>>>);
+
+pin_project! {
+    struct Waiting<L: Ledger> {
+        #[pin]
+        later: L::Later,
+        permit: Option<CostPermit<L>>,
+        since: Instant,
+    }
+}
+
+impl<L: Ledger> Future for CostWait<L> {
+    type Output = Result<CostPermit<L>, Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.0.as_mut().project();
+        let answer = ready!(this.later.poll(cx));
+        let mut permit = this.permit.take().expect("a wait answers once, and its permit is taken only then");
+        let inner = permit.inner.clone();
+        Poll::Ready(match answer {
+            Ok(granted) => {
+                let since = *this.since;
+                let wait = || time::now().saturating_duration_since(since);
+                inner.observers.raise(|| Event::Waited { label: &inner.label, wait: wait() });
+                if let Some(denied) = &granted.denied {
+                    inner.would_refuse(&denied.to_refusal());
+                }
+                permit.hold = Some(granted.hold);
+                Ok(permit)
+            }
+            Err(denied) => inner.denied(&denied).map(|()| permit),
+        })
+    }
+}
+
+impl<L: Ledger> fmt::Debug for CostWait<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CostWait").finish_non_exhaustive()
+    }
+}
+
+impl<R: Clone, L> Clone for CostGuard<R, L> {
+    fn clone(&self) -> Self {
+        Self { reader: self.reader.clone(), inner: self.inner.clone() }
+    }
+}
+
+impl<R, L> fmt::Debug for CostGuard<R, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CostGuard").field("prices", &self.inner.prices).finish_non_exhaustive()
+    }
+}

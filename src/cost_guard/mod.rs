@@ -1,0 +1,118 @@
+//! A budget that holds: money is reserved before a call and settled after it.
+//!
+//! A guard that checks what is spent, lets a call pass and adds its cost later, overspends: all calls under way
+//! pass the same check. This one *reserves*, in one atomic step over all budgets of a call, the most that the call can
+//! cost; holds that to the end of the response; and *settles* it to what the upstream says was used. As long as no call uses
+//! more than its bound, what is spent and what is reserved are together never above a limit, at any instant. No cancel,
+//! error or panic leaves a reservation behind.
+//!
+//! ```
+//! use seawall::cost_guard::{Budget, CostGuardLayer, Price, PriceTable, Usd, Window};
+//!
+//! // Ten dollars a day.
+//! let prices = PriceTable::new().model("gpt-4o", Price::per_million("2.50", "10").unwrap().with_max_output(16_384));
+//! let layer = CostGuardLayer::new(prices, Budget::new(Usd::dollars(10), Window::DAY));
+//!
+//! let today = layer.gate().ledger().account("budget of the day", "").unwrap();
+//! assert_eq!(today.left, Some(Usd::dollars(10)));
+//! ```
+//!
+//! Several budgets at once, and half a dollar a day at most for what retries and fallbacks cost:
+//!
+//! ```
+//! use seawall::cost_guard::{Budget, BudgetKey, CostGuardLayer, Prices, PriceTable, Usd, Window};
+//!
+//! # fn file() -> Vec<u8> {
+//! #     br#"{"gpt-4o": {"mode": "chat", "input_cost_per_token": 2.5e-6, "output_cost_per_token": 1e-5}}"#.to_vec()
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let prices = Prices::from(PriceTable::new());
+//! prices.replace_from_litellm(&file(), "prices.json")?; // and again whenever the file changes
+//! let layer = CostGuardLayer::builder()
+//!     .prices(prices)
+//!     .budget(Budget::new(Usd::dollars(50), Window::DAY))
+//!     .budget(Budget::new(Usd::dollars(2), Window::HOUR).by(BudgetKey::Tenant))
+//!     .extra_cap(Usd::cents(50))
+//!     .observer(|event: &seawall::monitor::Event<'_>| println!("{event:?}"))
+//!     .build()?;
+//! # let _ = layer;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where it stands
+//!
+//! Inside retry and fallback, so that each attempt reserves and settles at the price of its own target, and above the
+//! token bucket, so that a spent budget refuses before anybody waits; with [`Intake`](crate::call::IntakeLayer) above and
+//! [`Outcome`](crate::call::OutcomeLayer) below it, which read request and response. A guard *outside* a retry sees
+//! only the last attempt; whoever retries below then tells it of the others by [`CostGuard::charge`].
+//!
+//! # What is reserved
+//!
+//! Input: the bytes of the request ([`Bound::Bytes`]), which no tokenizer that works on bytes exceeds, or an estimate
+//! with a margin; and an allowance for what the upstream adds. Output: the smallest of what the call allows, what the model
+//! can give and a cap of yours, for each choice. Both at the dearest class and tier that can be reached. Calls
+//! without a bound (input by reference, or of unknown size) are refused, unless an allowance is set for them.
+//!
+//! # What is charged
+//!
+//! | the attempt | is charged |
+//! |---|---|
+//! | was not sent, or proven not processed | nothing |
+//! | was refused by the upstream | the usage it reports, else nothing |
+//! | was answered | the usage; without one, by the [rule](Unreported) |
+//! | reports a usage that cannot be | the bound, and flagged |
+//! | broke, by the upstream | the usage reported; else by the rule; nothing if it failed before any content |
+//! | was left by the caller | by the rule, which is the bound: the upstream may go on, and bill it |
+//!
+//! A usage above the bound is charged in full, and nobody is admitted until the window turns. Each class is rounded up to
+//! the nano-dollar. A settlement changes the window that it was reserved in; where that is gone, nothing.
+//!
+//! # What is refused
+//!
+//! | kind | why | wait |
+//! |---|---|---|
+//! | `BudgetExhausted` | too little is left of what was not *spent* | until the window turns |
+//! | `BudgetContended` | enough is left, but calls under way hold it, and none gave it back within the patience, in the order of coming | – |
+//! | `Unpriced`, `Unbounded` | no price, or no bound | – |
+//! | `TooManyKeys` | a new key, and no account of the budget may be forgotten | – |
+//! | `LedgerUnavailable` | the ledger's store does not answer | – |
+//!
+//! # Keys
+//!
+//! A tenant must be a *verified* identity: a header that any caller can set is a way to spend somebody else's budget.
+//! Accounts are made when a key is first seen and kept while anything is spent or held in their window, so this layer
+//! needs no `keyed`: that would share one account among those beyond the bound.
+//!
+//! # Clocks
+//!
+//! Calendar windows follow the wall clock, which may step. One that is put back grants no window twice: the last two
+//! windows are remembered, and an unknown earlier one opens only when a window's length has really passed. Rolling windows
+//! follow the monotonic clock.
+
+mod bound;
+mod budget;
+mod calendar;
+mod gate;
+mod layer;
+pub mod ledger;
+pub mod loaders;
+mod money;
+mod price;
+mod reader;
+mod settle;
+mod table;
+mod window;
+
+pub use bound::Bound;
+pub use budget::{Budget, BudgetKey, Counts, Spender};
+pub use calendar::CalendarUnit;
+pub use gate::{CostGuard, CostPermit, CostWait};
+pub use layer::{CostGuardBuilder, CostGuardLayer, Given, Unpriced};
+pub use ledger::{AccountState, Ledger, MemoryLedger};
+pub use money::{MoneyError, Rate, Usd};
+pub use price::{Hours, OffPeak, Price, PromptTier, Rates, ServiceTier};
+pub use reader::{Reads, TenantBy, TenantHeader};
+pub use settle::{Basis, Unreported};
+pub use table::{PriceTable, Prices};
+pub use window::Window;

@@ -1,0 +1,122 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn rates(prices: [&str; 8]) -> Rates {
+    let [input, output, others @ ..] = prices.map(|text| Rate::per_million(text).ok());
+    let [cached, cache_write, cache_write_1h, reasoning, audio_input, audio_output] = others;
+    Rates {
+        input: input.unwrap(),
+        output: output.unwrap(),
+        cached,
+        cache_write,
+        cache_write_1h,
+        reasoning,
+        audio_input,
+        audio_output,
+    }
+}
+
+fn usage(counts: [u64; 8]) -> Usage {
+    let mut usage = Usage::default();
+    let [input, output, cached, write, write_1h, reasoning, audio_in, audio_out] = counts.map(Some);
+    (usage.input, usage.output, usage.cached) = (input, output, cached);
+    (usage.cache_write, usage.cache_write_1h, usage.reasoning) = (write, write_1h, reasoning);
+    (usage.audio_input, usage.audio_output) = (audio_in, audio_out);
+    usage
+}
+
+fn cost(price: &Price, usage: &Usage, at: &Circumstances<'_>) -> Usd {
+    Tariff::new(price).settled_by().cost(usage, at)
+}
+
+#[test]
+fn golden_numbers() {
+    let at = Circumstances::default();
+    // Six tokens in, 159 217 written to a cache, 2 745 out.
+    let price = Price::new(rates(["5", "25", "0.5", "6.25", "", "", "", ""]));
+    let written = usage([6 + 159_217, 2_745, 0, 159_217, 0, 0, 0, 0]);
+    assert_eq!(cost(&price, &written, &at), Usd::nanos(1_063_761_250));
+    // A thousand in, of which 400 cached and 100 written: 500 · 2 + 400 · 0.1 + 100 · 2.5, and 300 out of which 100
+    // reasoned, which costs as much as the rest.
+    let price = Price::new(rates(["2", "10", "0.1", "2.5", "", "", "", ""]));
+    let mixed = usage([1_000, 300, 400, 100, 0, 100, 0, 0]);
+    assert_eq!(cost(&price, &mixed, &at), Usd::nanos(1_000_000 + 40_000 + 250_000 + 3_000_000));
+    // Reasoning with a price of its own, and audio on both sides.
+    let price = Price::new(rates(["2", "10", "", "", "", "20", "40", "80"]));
+    let spoken = usage([100, 100, 0, 0, 0, 40, 30, 20]);
+    assert_eq!(
+        cost(&price, &spoken, &at),
+        Usd::nanos(70 * 2_000 + 30 * 40_000 + 40 * 10_000 + 40 * 20_000 + 20 * 80_000)
+    );
+    // What has no price of its own costs what it is part of, never nothing.
+    let price = Price::per_million("2", "10").unwrap();
+    assert_eq!(cost(&price, &mixed, &at), Usd::nanos(1_000 * 2_000 + 300 * 10_000));
+}
+
+#[test]
+fn a_long_prompt_changes_the_price_of_the_whole_request() {
+    let long = rates(["4", "18", "", "", "", "", "", ""]);
+    let at = Circumstances::default();
+    for (inclusive, threshold_cost) in [(false, 2_000), (true, 4_000)] {
+        let price =
+            Price::new(rates(["2", "12", "", "", "", "", "", ""])).with_tier(200_000, inclusive, long);
+        let input = |tokens| cost(&price, &usage([tokens, 0, 0, 0, 0, 0, 0, 0]), &at).as_nanos() / tokens;
+        assert_eq!((input(199_999), input(200_000), input(200_001)), (2_000, threshold_cost, 4_000));
+        let dear = Tariff::new(&price);
+        assert_eq!(dear.dearest(199_999, None).cost(1, 1), Usd::nanos(14_000));
+        assert_eq!(
+            dear.dearest(200_001, None).cost(1, 1),
+            Usd::nanos(22_000),
+            "a bound takes the dearest reachable"
+        );
+    }
+}
+
+#[test]
+fn cheaper_hours_and_other_service_tiers() {
+    let mut price = Price::new(rates(["0.3", "1.2", "", "", "", "", "", ""]));
+    // Monday to Friday from 22:00 to 02:00.
+    let hours = vec![Hours { from: 22 * 60, to: 2 * 60, weekdays: 0b1_1111 }];
+    price.off_peak = Some(OffPeak { hours, rates: rates(["0.15", "0.6", "", "", "", "", "", ""]) });
+    let fast = rates(["0.6", "2.4", "", "", "", "", "", ""]);
+    price.service_tiers = vec![ServiceTier { name: "priority".into(), rates: fast, tiers: Vec::new() }];
+    let input = usage([1_000_000, 0, 0, 0, 0, 0, 0, 0]);
+    for (day, minute, cents) in [
+        (0, 21 * 60 + 59, 30),
+        (0, 22 * 60, 15),
+        (1, 60, 15),
+        (1, 120, 30),
+        (5, 60, 15),
+        (5, 22 * 60, 30),
+        (0, 60, 30),
+        (6, 60, 30),
+    ] {
+        let at = Circumstances { hour: Some((day, minute)), service_tier: None };
+        assert_eq!(cost(&price, &input, &at), Usd::cents(cents), "day {day}, minute {minute}");
+    }
+    let priority = Key::from("priority");
+    let at = Circumstances { service_tier: Some(&priority), hour: Some((0, 23 * 60)) };
+    assert_eq!(cost(&price, &input, &at), Usd::cents(60));
+    let tariff = Tariff::new(&price);
+    assert_eq!(tariff.dearest(1, Some(&priority)).cost(1_000_000, 0), Usd::cents(60));
+    assert_eq!(tariff.dearest(1, None).cost(1_000_000, 0), Usd::cents(30), "never the cheaper hour");
+}
+
+proptest! {
+    #[test]
+    fn no_usage_within_the_bound_costs_more_than_the_bound(
+        pico in proptest::array::uniform8(0_u64..50_000_000),
+        counts in proptest::array::uniform8(0_u64..3_000),
+    ) {
+        let [input, output, others @ ..] = pico.map(Rate::pico);
+        let [cached, write, write_1h, reasoning, audio_in, audio_out] = others.map(Some);
+        let price = Price::new(Rates {
+            input, output, cached, cache_write: write, cache_write_1h: write_1h, reasoning,
+            audio_input: audio_in, audio_output: audio_out,
+        }).with_tier(1_000, false, Rates::new(output, input));
+        let usage = usage(counts);
+        let bound = Tariff::new(&price).dearest(counts[0], None).cost(counts[0], counts[1]);
+        prop_assert!(cost(&price, &usage, &Circumstances::default()) <= bound);
+    }
+}

@@ -1,0 +1,174 @@
+//! What an attempt is charged, once it is over. Pure.
+//!
+//! | it ended | charged |
+//! |---|---|
+//! | not sent, or proven not to have been processed | nothing |
+//! | refused by the upstream (an error status) | the usage it reports, else nothing |
+//! | well, with usage | the usage |
+//! | well, without usage | by the rule |
+//! | with usage that cannot be | the bound, and flagged |
+//! | by an error of the upstream, within the stream or of the connection | the usage reported so far; else by the rule; nothing if it failed before any content |
+//! | by the caller, after it was sent | by the rule, or the usage reported so far if that is more |
+
+use crate::call::{Outcome, Usage};
+use crate::cost_guard::bound::Tokens;
+use crate::cost_guard::money::Usd;
+use crate::cost_guard::price::{Circumstances, Settled};
+use crate::gate::End;
+use crate::verdict::{Reach, Verdict};
+
+/// What an attempt is charged of which the upstream does not say what it used: the caller left, or no usage came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unreported {
+    /// All that was reserved: the upstream may have gone on to the end, and bill it.
+    #[default]
+    Bound,
+    /// The bound of the input, and the output that was seen. For upstreams that stop when the client leaves, and bill what they
+    /// generated.
+    Seen,
+}
+
+/// By what an attempt was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Basis {
+    /// By the usage that the upstream reported.
+    Usage,
+    /// By the bound, because nothing else was known.
+    Bound,
+    /// By the bound, because what the upstream reported cannot be.
+    Anomaly,
+    /// By what was seen.
+    Seen,
+    /// It was sent, and cost nothing.
+    Nothing,
+}
+
+/// The head, as far as it matters for money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HeadSeen {
+    /// None came.
+    #[default]
+    None,
+    /// None came, and nothing was sent or processed.
+    Unsent,
+    /// A good answer began.
+    Good,
+    /// The upstream refused.
+    Bad,
+}
+
+impl HeadSeen {
+    /// Of a response with this verdict.
+    pub(crate) fn of(verdict: Option<Verdict>) -> Self {
+        match verdict {
+            Some(verdict) if never_processed(verdict) => Self::Unsent,
+            Some(verdict) if !verdict.is_success() => Self::Bad,
+            _ => Self::Good,
+        }
+    }
+}
+
+fn never_processed(verdict: Verdict) -> bool {
+    matches!(verdict.reach(), Reach::Unsent | Reach::Unprocessed)
+}
+
+/// How an attempt is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Charge {
+    /// It was not sent: no trace of it stays.
+    Release,
+    Pay(Usd, Basis),
+}
+
+/// All that a settlement goes by.
+pub(crate) struct Settling<'a> {
+    pub(crate) price: &'a Settled,
+    pub(crate) at: Circumstances<'a>,
+    /// The bounds, and what was reserved by them.
+    pub(crate) tokens: Tokens,
+    pub(crate) reserved: Usd,
+    pub(crate) rule: Unreported,
+}
+
+/// What the response says of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) usage: Usage,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) content: bool,
+    pub(crate) body_bytes: u64,
+}
+
+impl Said {
+    pub(crate) fn by(outcome: &Outcome) -> Self {
+        Self {
+            usage: outcome.usage(),
+            verdict: outcome.verdict(),
+            content: outcome.to_content().is_some(),
+            body_bytes: outcome.body_bytes(),
+        }
+    }
+}
+
+impl Settling<'_> {
+    pub(crate) fn charge(&self, end: End, head: HeadSeen, said: &Said) -> Charge {
+        let usage = &said.usage;
+        let failed = said.verdict.is_some_and(|verdict| !verdict.is_success());
+        if end == End::Unsent || head == HeadSeen::Unsent || said.verdict.is_some_and(never_processed) {
+            return Charge::Release;
+        }
+        if usage.anomalous {
+            return Charge::Pay(self.reserved, Basis::Anomaly);
+        }
+        match (head, end) {
+            (HeadSeen::Bad, _) if usage.total().is_none() => Charge::Pay(Usd::ZERO, Basis::Nothing),
+            (HeadSeen::Bad, _) => Charge::Pay(self.cost(usage), Basis::Usage),
+            (_, End::Abandoned) => self.at_least(usage, said),
+            (HeadSeen::None, _) => self.unreported(said),
+            _ if usage.input.is_some() && usage.output.is_some() => {
+                Charge::Pay(self.cost(usage), Basis::Usage)
+            }
+            _ if failed && !said.content && usage.total().is_none() => Charge::Pay(Usd::ZERO, Basis::Nothing),
+            (_, End::Complete) if !failed && usage.total().is_some() => {
+                // One side is missing, and has its bound.
+                Charge::Pay(self.cost(&self.filled(usage)), Basis::Usage)
+            }
+            _ => self.at_least(usage, said),
+        }
+    }
+
+    /// By the rule, but never less than what was reported.
+    fn at_least(&self, usage: &Usage, said: &Said) -> Charge {
+        match self.unreported(said) {
+            Charge::Pay(amount, basis) => Charge::Pay(amount.max(self.cost(usage)), basis),
+            Charge::Release => Charge::Release,
+        }
+    }
+
+    fn unreported(&self, said: &Said) -> Charge {
+        match self.rule {
+            Unreported::Bound => Charge::Pay(self.reserved, Basis::Bound),
+            Unreported::Seen => {
+                let mut usage = said.usage;
+                usage.input = usage.input.or(Some(self.tokens.input));
+                // No text has more tokens than bytes, nor the answer more than its bound.
+                let passed = said.body_bytes.min(self.tokens.output);
+                usage.output = Some(usage.output.unwrap_or(0).max(passed));
+                Charge::Pay(self.cost(&usage), Basis::Seen)
+            }
+        }
+    }
+
+    fn filled(&self, usage: &Usage) -> Usage {
+        let mut usage = *usage;
+        usage.input = usage.input.or(Some(self.tokens.input));
+        usage.output = usage.output.or(Some(self.tokens.output));
+        usage
+    }
+
+    fn cost(&self, usage: &Usage) -> Usd {
+        self.price.cost(usage, &self.at)
+    }
+}
