@@ -42,8 +42,9 @@ impl Brotli {
                 return Err(Broken);
             }
             match result {
-                BrotliResult::NeedsMoreOutput => {}
-                BrotliResult::NeedsMoreInput => break,
+                // A full piece can have left some behind, also where the frame is used up.
+                BrotliResult::NeedsMoreInput if room > 0 => break,
+                BrotliResult::NeedsMoreOutput | BrotliResult::NeedsMoreInput => {}
                 BrotliResult::ResultSuccess => self.done = true,
                 BrotliResult::ResultFailure => return Err(Broken),
             }

@@ -171,3 +171,12 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn all_that_a_flushed_frame_holds_is_handed_over_with_it() {
+    // 40 000 bytes, flushed, no end. What lay beyond the first 16 KiB waited for the next frame.
+    let flushed = [0x83, 0x1f, 0x4e, 0xf8, 0xa5, 0xc2, 0xc4, 0xe2, 0xb2, 0x30, 0x00, 0x7f, 0x12, 0x40, 0x03];
+    let (whole, stopped) = decode(Encoding::Brotli, [&flushed[..]]);
+    assert!(whole == b"ab".repeat(20_000) && !stopped, "{}", whole.len());
+    assert_eq!(decode(Encoding::Brotli, flushed.chunks(1)), (whole, false));
+}
