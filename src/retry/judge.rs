@@ -117,7 +117,7 @@ pub trait PolicyFor<S, Req>: Sized {
 impl<P, S, Req> PolicyFor<S, Req> for P
 where
     S: Service<Req>,
-    P: Judges<Req, S::Response, S::Error>,
+    P: JudgesFor<S, Req>,
 {
     type Response = S::Response;
     type Error = S::Error;
@@ -136,15 +136,56 @@ where
 
     #[inline]
     fn begin(rules: &Rules<P>, request: &mut Req) -> Run<Req> {
-        P::begin_run(rules, request)
+        P::begin_for(rules, request)
     }
 
     fn next(rules: &Rules<P>, run: &mut Run<Req>) -> Option<Req> {
-        P::next_request(rules, run)
+        P::next_for(rules, run)
     }
 
     #[inline]
     fn judge(rules: &Rules<P>, run: &mut Run<Req>, output: Self::Output) -> Next<Self::Output> {
+        P::judge_for(rules, run, output)
+    }
+}
+
+/// What a policy does with the results of a service.
+///
+/// It has no associated types: the clause of its impl that names the inner service's response *and* error is then looked
+/// at once a layer. As a clause of [`PolicyFor`]'s impl it would be looked at, twice over, by each look at an associated type.
+pub trait JudgesFor<S: Service<Req>, Req>: Sized {
+    #[doc(hidden)]
+    fn begin_for(rules: &Rules<Self>, request: &mut Req) -> Run<Req>;
+    #[doc(hidden)]
+    fn next_for(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
+    #[doc(hidden)]
+    fn judge_for(
+        rules: &Rules<Self>,
+        run: &mut Run<Req>,
+        output: Result<S::Response, S::Error>,
+    ) -> Next<Result<S::Response, S::Error>>;
+}
+
+impl<P, S, Req> JudgesFor<S, Req> for P
+where
+    S: Service<Req>,
+    P: Judges<Req, S::Response, S::Error>,
+{
+    #[inline]
+    fn begin_for(rules: &Rules<P>, request: &mut Req) -> Run<Req> {
+        P::begin_run(rules, request)
+    }
+
+    fn next_for(rules: &Rules<P>, run: &mut Run<Req>) -> Option<Req> {
+        P::next_request(rules, run)
+    }
+
+    #[inline]
+    fn judge_for(
+        rules: &Rules<P>,
+        run: &mut Run<Req>,
+        output: Result<S::Response, S::Error>,
+    ) -> Next<Result<S::Response, S::Error>> {
         P::judge_output(rules, run, output)
     }
 }
