@@ -304,7 +304,8 @@ impl<R> Chain<R> {
                 self.leave_out(self.those(same), Skip::Account);
             }
             Some(Away::Larger) => {
-                let small = |other: &Target| other.context().is_some_and(|size| Some(size) <= target.context());
+                let small =
+                    |other: &Target| other.context().is_some_and(|size| Some(size) <= target.context());
                 self.leave_out(self.those(small), Skip::Context);
             }
             Some(Away::Anywhere) | None => {}
@@ -341,7 +342,8 @@ impl<R> Chain<R> {
     /// Tells who listens that another target is asked.
     pub(super) fn tell_hop<C>(&self, rules: &Rules<C>, from: usize) {
         let verdict = self.cold.as_ref().and_then(|cold| cold.last).map(|fact| fact.verdict);
-        if let (Some(from), Some(to), Some(verdict)) = (self.target(from), self.target(self.current), verdict) {
+        if let (Some(from), Some(to), Some(verdict)) = (self.target(from), self.target(self.current), verdict)
+        {
             let (from, to) = (from.upstream().name(), to.upstream().name());
             rules.observers.raise(|| Event::FellOver { label: &rules.label, from, to, verdict });
         }
@@ -403,8 +405,8 @@ impl<R> Chain<R> {
     pub(super) fn kept_invalid(&mut self) -> Option<R> {
         let cold = self.cold.as_mut()?;
         let last = cold.last.map(|fact| fact.verdict.class());
-        let wins =
-            last != Some(Class::Invalid) && cold.kept.as_ref().is_some_and(|(_, kept)| kept.class() == Class::Invalid);
+        let wins = last != Some(Class::Invalid)
+            && cold.kept.as_ref().is_some_and(|(_, kept)| kept.class() == Class::Invalid);
         if wins { self.kept() } else { None }
     }
 
@@ -435,7 +437,8 @@ impl<R> Chain<R> {
     pub(super) fn tell_end<C>(&self, rules: &Rules<C>) {
         rules.observers.raise(|| {
             let cold = self.cold.as_ref();
-            let asked = cold.map_or(0, |cold| cold.attempts.iter().filter(|attempt| attempt.verdict().is_some()).count());
+            let asked = cold
+                .map_or(0, |cold| cold.attempts.iter().filter(|attempt| attempt.verdict().is_some()).count());
             let verdict = cold.and_then(|cold| cold.last).map(|fact| fact.verdict);
             let asked = u32::try_from(asked).unwrap_or(u32::MAX);
             Event::NoTargetLeft { label: &rules.label, asked, verdict }
@@ -450,7 +453,8 @@ impl<R> Chain<R> {
         let attempts = Attempts(std::mem::take(&mut cold.attempts));
         // What an upstream said tells more than what one of our own layers did.
         let failures = || attempts.0.iter().rev().filter(|attempt| attempt.verdict().is_some());
-        let real = |attempt: &&Attempt| attempt.verdict().is_some_and(|verdict| verdict.class() != Class::Refused);
+        let real =
+            |attempt: &&Attempt| attempt.verdict().is_some_and(|verdict| verdict.class() != Class::Refused);
         let (verdict, status) = match failures().find(real).or_else(|| failures().next()) {
             Some(attempt) => (attempt.verdict(), attempt.status()),
             None => (None, None),

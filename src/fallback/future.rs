@@ -114,8 +114,7 @@ where
 }
 
 /// What one step came to: the answer, or that there is more to do.
-type Step<M, S, Req, C> =
-    Option<Result<<M as Ends<S, Req, C>>::Response, <M as Ends<S, Req, C>>::Error>>;
+type Step<M, S, Req, C> = Option<Result<<M as Ends<S, Req, C>>::Response, <M as Ends<S, Req, C>>::Error>>;
 
 impl<S, C, M, Req> Future for ResponseFuture<S, C, M, Req>
 where

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::Target;
+use crate::circuit_breaker::CircuitBreaker;
+use crate::gate::{ByUpstream, Gate, Keyed, PerKey};
 
 /// Tells whether a target can serve now, so that the fallback need not ask one that cannot.
 ///
@@ -45,5 +47,18 @@ where
 {
     fn standing(&self, target: &Target) -> Standing {
         self(target)
+    }
+}
+
+/// A circuit breaker an upstream: out while it is open. Give the layer's [`gate`](crate::circuit_breaker::CircuitBreakerLayer::gate).
+impl<C, R> Health for Keyed<CircuitBreaker<C, R>, ByUpstream>
+where
+    CircuitBreaker<C, R>: PerKey + Gate<()> + Send + Sync,
+{
+    fn standing(&self, target: &Target) -> Standing {
+        match self.find(target.upstream().name()) {
+            Some(breaker) if breaker.shut() => Standing::Out(breaker.snapshot().open_left),
+            _ => Standing::Serves,
+        }
     }
 }

@@ -93,10 +93,7 @@ pub(super) fn least(values: impl Iterator<Item = (usize, Option<u64>)>) -> Optio
 const EXPLORE: u64 = 16;
 
 /// The fastest, or now and then one of the others. Those of which nothing is known are explored, not preferred.
-pub(super) fn fastest(
-    paces: impl Iterator<Item = (usize, Option<u64>)> + Clone,
-    draw: u64,
-) -> Option<usize> {
+pub(super) fn fastest(paces: impl Iterator<Item = (usize, Option<u64>)> + Clone, draw: u64) -> Option<usize> {
     let best = least(paces.clone())?;
     if draw % EXPLORE != 0 {
         return Some(best);
@@ -153,7 +150,11 @@ mod tests {
         let weights = [(0, 3), (1, 0), (2, 1)];
         let drawn = |draw| weighted(weights.into_iter(), draw).unwrap();
         assert_eq!((0..8).map(drawn).collect::<Vec<_>>(), [0, 0, 0, 2, 0, 0, 0, 2]);
-        assert_eq!(weighted([(4, 0), (5, 0)].into_iter(), 7), Some(4), "weight 0 serves when nothing else does");
+        assert_eq!(
+            weighted([(4, 0), (5, 0)].into_iter(), 7),
+            Some(4),
+            "weight 0 serves when nothing else does"
+        );
         assert_eq!(weighted(std::iter::empty(), 7), None);
         assert_eq!(weighted([(0, u32::MAX), (1, u32::MAX)].into_iter(), u64::from(u32::MAX)), Some(1));
     }

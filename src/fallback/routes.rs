@@ -140,9 +140,9 @@ impl Table {
 }
 
 fn matches(pattern: &str, model: &str) -> bool {
-    pattern.split_once('*').is_some_and(|(start, end)| {
-        model.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
-    })
+    pattern
+        .split_once('*')
+        .is_some_and(|(start, end)| model.strip_prefix(start).is_some_and(|rest| rest.ends_with(end)))
 }
 
 /// Builds [`Routes`].
@@ -225,7 +225,10 @@ impl RoutesBuilder {
                 .map_err(|problem| ConfigError::new(format!("aliases.{name}"), problem))?;
             let taken = table.exact.iter().any(|(known, _)| known == name);
             if taken {
-                return Err(ConfigError::new(format!("aliases.{name}"), "is also the name of a route or alias"));
+                return Err(ConfigError::new(
+                    format!("aliases.{name}"),
+                    "is also the name of a route or alias",
+                ));
             }
             table.exact.push((name.clone(), target));
         }

@@ -27,14 +27,8 @@ pub(super) enum Away {
     Larger,
 }
 
-const DEFAULT: [Class; 6] = [
-    Class::Throttled,
-    Class::Transient,
-    Class::Stalled,
-    Class::Exhausted,
-    Class::Unfit,
-    Class::Refused,
-];
+const DEFAULT: [Class; 6] =
+    [Class::Throttled, Class::Transient, Class::Stalled, Class::Exhausted, Class::Unfit, Class::Refused];
 
 impl Triggers {
     /// None: the first target decides.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use seawall::call::{CallBody, Credential, Upstream};
+use seawall::call::{CallBody, Credential, IntakeLayer, OutcomeLayer, Upstream};
 use seawall::fallback::{Attempts, FallbackLayer, Route, Routes, Target};
 use seawall::{BoxError, Class, Failure, RefusalKind};
-use tower::{Service, ServiceExt};
+use tower::{Layer, Service, ServiceExt};
 
 use super::provider::*;
 
@@ -25,7 +25,8 @@ async fn b089_each_target_gets_its_own_model_and_otherwise_the_same_json() {
 
 #[tokio::test(start_paused = true)]
 async fn b091_no_upstream_sees_the_secret_of_another() {
-    let providers = Providers::new().on("a", [status(503, "{}")]).on("b", [status(503, "{}")]).on("c", [ok()]);
+    let providers =
+        Providers::new().on("a", [status(503, "{}")]).on("b", [status(503, "{}")]).on("c", [ok()]);
     let keyed = Upstream::new("b", "https://b/v1").unwrap();
     let keyed = keyed.credential(Credential::query("key", "secret-of-b").unwrap());
     let header = Upstream::new("c", "https://c/v1").unwrap();
@@ -34,7 +35,8 @@ async fn b091_no_upstream_sees_the_secret_of_another() {
     let route = Route::to("large").target(Target::at("a")).target(Target::at("b")).target(Target::at("c"));
     let layer = FallbackLayer::new(routes.route(route).build().unwrap());
     let mut request = request(CHAT);
-    *request.uri_mut() = "https://caller.invalid/v1/chat/completions?key=secret-of-caller&x=1".parse().unwrap();
+    *request.uri_mut() =
+        "https://caller.invalid/v1/chat/completions?key=secret-of-caller&x=1".parse().unwrap();
     for name in ["authorization", "x-api-key", "cookie", "x-private"] {
         request.headers_mut().insert(name, "secret-of-caller".parse().unwrap());
     }
@@ -47,7 +49,7 @@ async fn b091_no_upstream_sees_the_secret_of_another() {
         let own = format!("secret-of-{}", seen.host);
         assert_eq!(all.matches("secret-of-").count(), all.matches(&own).count(), "{all}");
         assert_eq!(all.matches(&own).count(), 1, "its own once: {all}");
-        assert_eq!(seen.uri.query().unwrap().contains("x=1"), true);
+        assert!(seen.uri.query().unwrap().contains("x=1"));
     }
     assert_eq!(providers.asked(), ["a", "b", "c"]);
 }
@@ -62,7 +64,10 @@ async fn b092_the_answer_has_the_headers_of_its_own_target_only() {
     assert_eq!(got.headers.len(), 2, "{:?}", got.headers);
     let told = FallbackLayer::builder(routes(route())).tell_headers().build().unwrap();
     let got = ask(told, &providers).await;
-    assert_eq!((&got.headers["x-served-by"], &got.headers["x-targets-asked"]), (&"b".parse().unwrap(), &"2".parse().unwrap()));
+    assert_eq!(
+        (&got.headers["x-served-by"], &got.headers["x-targets-asked"]),
+        (&"b".parse().unwrap(), &"2".parse().unwrap())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +96,10 @@ async fn b097_b098_path_query_and_host_are_those_of_each_target() {
     request.headers_mut().insert("host", "caller.invalid".parse().unwrap());
     client(FallbackLayer::new(routes), &providers).oneshot(request).await.unwrap();
     let seen = providers.seen();
-    assert_eq!((seen[0].uri.to_string(), &seen[0].headers["host"]), ("https://a/v1/chat/completions?x=1".into(), &"a".parse().unwrap()));
+    assert_eq!(
+        (seen[0].uri.to_string(), &seen[0].headers["host"]),
+        ("https://a/v1/chat/completions?x=1".into(), &"a".parse().unwrap())
+    );
     assert_eq!(seen[1].uri, "http://[::1]:8080/openai/v1/chat/completions?x=1&api-version=7");
     assert_eq!(seen[1].headers["host"], "[::1]:8080");
 }
@@ -128,7 +136,9 @@ async fn b104_a_form_gets_the_model_of_its_target_and_keeps_its_file() {
     request.headers_mut().insert("content-type", "multipart/form-data; boundary=sep".parse().unwrap());
     client(two(), &providers).oneshot(request).await.unwrap();
     let seen = providers.seen();
-    assert!(seen[0].body == form.replace("large", "a-large") && seen[1].body == form.replace("large", "b-mini"));
+    assert!(
+        seen[0].body == form.replace("large", "a-large") && seen[1].body == form.replace("large", "b-mini")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,16 +147,21 @@ async fn b104_what_cannot_be_rewritten_goes_where_the_name_stays_and_the_error_i
     let route = Route::default_route().target(Target::at("a")).target(Target::at("b").model("b-mini"));
     let mut request = request("not a form and not JSON");
     request.headers_mut().insert("content-type", "application/octet-stream".parse().unwrap());
-    let got = read(client(FallbackLayer::new(routes(route)), &providers).oneshot(request).await.unwrap()).await;
+    let got =
+        read(client(FallbackLayer::new(routes(route)), &providers).oneshot(request).await.unwrap()).await;
     assert_eq!((got.status, got.body.as_str()), (503, "first"));
     assert_eq!(providers.asked(), ["a"]);
-    assert_eq!(got.attempts.unwrap().to_string(), "a: Transient (503), b: passed over (Misfit(NotRewritable))");
+    assert_eq!(
+        got.attempts.unwrap().to_string(),
+        "a: Transient (503), b: passed over (Misfit(NotRewritable))"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn b106_the_last_response_of_an_exhausted_chain_is_unchanged() {
     let bad = r#"{"error":{"type":"invalid_request_error","message":"max_tokens is too large"}}"#;
-    let providers = Providers::new().on("a", [status(503, "{}")]).on("b", [status(400, bad).header("x-id", "7")]);
+    let providers =
+        Providers::new().on("a", [status(503, "{}")]).on("b", [status(400, bad).header("x-id", "7")]);
     let got = ask(two(), &providers).await;
     assert_eq!((got.status, got.body.as_str(), &got.headers["x-id"]), (400, bad, &"7".parse().unwrap()));
     let attempts = got.attempts.unwrap();
@@ -161,7 +176,11 @@ async fn b107_each_target_is_asked_at_most_once_a_pass() {
     for pass in 1..=2 {
         let got = read(client.ready().await.unwrap().call(request(CHAT)).await.unwrap()).await;
         assert_eq!((got.status, got.body.as_str()), (500, "last"));
-        assert_eq!(providers.asked().len(), 2 * pass, "an outer loop's passes times the targets, and no more");
+        assert_eq!(
+            providers.asked().len(),
+            2 * pass,
+            "an outer loop's passes times the targets, and no more"
+        );
     }
 }
 
@@ -177,7 +196,8 @@ async fn b109_nothing_of_the_first_attempt_is_seen_in_the_second() {
 
 #[tokio::test(start_paused = true)]
 async fn b110_an_error_before_content_falls_over_and_the_caller_sees_nothing_of_it() {
-    for failing in [stream(&[PING, ROLE, STREAM_ERROR]), stream(&[]), stream(&[PING]), stream(&[ROLE, DONE])] {
+    for failing in [stream(&[PING, ROLE, STREAM_ERROR]), stream(&[]), stream(&[PING]), stream(&[ROLE, DONE])]
+    {
         let providers = Providers::new().on("a", [failing]).on("b", [healthy_stream()]);
         let got = ask(two(), &providers).await;
         assert_eq!(got.by(), "b");
@@ -189,7 +209,17 @@ async fn b110_an_error_before_content_falls_over_and_the_caller_sees_nothing_of_
 #[tokio::test(start_paused = true)]
 async fn b110_a_healthy_stream_passes_frame_by_frame_without_delay() {
     let wait = || Step::Wait(SECOND);
-    let slow = steps(vec![send(PING), wait(), send(ROLE), wait(), send(TOKEN), wait(), send(TOKEN), wait(), send(DONE)]);
+    let slow = steps(vec![
+        send(PING),
+        wait(),
+        send(ROLE),
+        wait(),
+        send(TOKEN),
+        wait(),
+        send(TOKEN),
+        wait(),
+        send(DONE),
+    ]);
     let providers = Providers::new().on("a", [slow]);
     let start = tokio::time::Instant::now();
     let mut body = client(two(), &providers).oneshot(request(CHAT)).await.unwrap().into_body();
@@ -216,8 +246,7 @@ async fn b112_two_streams_that_fail_before_content_make_a_plain_error() {
 
 #[tokio::test(start_paused = true)]
 async fn b112_an_error_with_a_status_goes_before_a_stream_that_failed() {
-    let providers =
-        Providers::new().on("a", [status(503, "busy")]).on("b", [stream(&[ROLE, STREAM_ERROR])]);
+    let providers = Providers::new().on("a", [status(503, "busy")]).on("b", [stream(&[ROLE, STREAM_ERROR])]);
     let got = ask(two(), &providers).await;
     assert_eq!((got.status, got.body.as_str()), (503, "busy"));
 }
@@ -273,8 +302,9 @@ async fn b154_trailers_pass_and_failing_ones_fall_over() {
         trailers.insert("grpc-status", code.parse().unwrap());
         Step::Trailers(trailers)
     };
-    let providers =
-        Providers::new().on("a", [grpc(vec![trailers("14")])]).on("b", [grpc(vec![send("frame"), trailers("0")])]);
+    let providers = Providers::new()
+        .on("a", [grpc(vec![trailers("14")])])
+        .on("b", [grpc(vec![send("frame"), trailers("0")])]);
     let response = client(two(), &providers).oneshot(request(CHAT)).await.unwrap();
     let (data, trailers, error) = crate::support::read(response.into_body()).await;
     assert_eq!((data.as_slice(), error), (&b"frame"[..], None));
@@ -313,7 +343,8 @@ async fn a_body_that_was_sent_and_not_kept_is_not_sent_by_halves() {
     let providers = Providers::new().on("a", [status(503, "busy")]).on("b", [ok()]);
     let route = Route::default_route().target(Target::at("a")).target(Target::at("b"));
     let layer = FallbackLayer::new(routes(route));
-    let stack = over(layer, tower::Layer::layer(&seawall::call::OutcomeLayer::new(), providers.clone()));
+    let inner = OutcomeLayer::new().layer(providers.clone());
+    let stack = over(IntakeLayer::new().record(0), layer, inner);
     let got = read(stack.oneshot(request).await.unwrap()).await;
     assert_eq!((got.status, providers.asked().len()), (503, 1));
     assert_eq!(providers.seen()[0].body, "one two");

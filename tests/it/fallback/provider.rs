@@ -31,15 +31,19 @@ pub(super) const USAGE: &str =
     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\n";
 pub(super) const DONE: &str = "data: [DONE]\n\n";
 pub(super) const PING: &str = ": ping\n\n";
-pub(super) const STREAM_ERROR: &str =
-    "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"overloaded_error\",\"code\":\"overloaded\"}}\n\n";
+pub(super) const STREAM_ERROR: &str = "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"overloaded_error\",\"code\":\"overloaded\"}}\n\n";
 pub(super) const ANSWER: &str =
     r#"{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}"#;
 
 /// What a provider does with one request.
 #[derive(Clone)]
 pub(super) enum Reply {
-    Answer { after: Duration, status: u16, headers: Vec<(&'static str, String)>, steps: Vec<Step> },
+    Answer {
+        after: Duration,
+        status: u16,
+        headers: Vec<(&'static str, String)>,
+        steps: Vec<Step>,
+    },
     /// The connection is reset before the head.
     Reset,
     /// Nothing, ever.
@@ -236,9 +240,7 @@ pub(super) fn upstream(name: &str) -> Upstream {
 
 /// `a`, `b` and `c`, with models of their own.
 pub(super) fn route() -> Route {
-    Route::to("large")
-        .target(Target::at("a").model("a-large"))
-        .target(Target::at("b").model("b-mini"))
+    Route::to("large").target(Target::at("a").model("a-large")).target(Target::at("b").model("b-mini"))
 }
 
 pub(super) fn routes(route: Route) -> Routes {
@@ -318,12 +320,16 @@ pub(super) async fn try_ask(layer: FallbackLayer, providers: &Providers) -> Resu
     Ok(read(client(layer, providers).oneshot(request(CHAT)).await?).await)
 }
 
-/// A layer over another inner stack.
-pub(super) fn over<S, B>(layer: FallbackLayer, inner: S) -> Client<impl Body<Data = Bytes, Error = BoxError> + Send>
+/// Intake and fallback over another inner stack.
+pub(super) fn over<S, B>(
+    intake: IntakeLayer,
+    layer: FallbackLayer,
+    inner: S,
+) -> Client<impl Body<Data = Bytes, Error = BoxError> + Send>
 where
     S: Service<Request<CallBody>, Response = Response<B>, Error = BoxError> + Clone + Send + 'static,
     S::Future: Send,
     B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
 {
-    BoxCloneService::new(IntakeLayer::new().layer(layer.layer(inner)))
+    BoxCloneService::new(intake.layer(layer.layer(inner)))
 }
