@@ -326,5 +326,5 @@ impl<B: Body> fmt::Debug for CommitBody<B> {
     }
 }
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
 mod tests;

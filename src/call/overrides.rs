@@ -72,7 +72,7 @@ fn is_named(name: &Key, upstream: &Key, model: Option<&Key>) -> bool {
         })
 }
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

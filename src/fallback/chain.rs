@@ -243,13 +243,19 @@ impl<R> Chain<R> {
         let Some(at) = self.pick(chosen, original, rules) else {
             let first = out.iter().min().map(|(_, at)| (*at, true)).filter(|_| !self.has_asked());
             if first.is_none() {
-                out.iter().for_each(|(_, at)| self.tell(*at, Skip::Out));
+                for (_, at) in &out {
+                    self.tell(*at, Skip::Out);
+                }
             }
             return first;
         };
-        out.iter().filter(|(_, passed)| *passed < at).for_each(|(_, passed)| self.tell(*passed, Skip::Out));
+        for (_, passed) in out.iter().filter(|(_, passed)| *passed < at) {
+            self.tell(*passed, Skip::Out);
+        }
         if !serving.is_empty() {
-            busy.iter().filter(|passed| *passed < at).for_each(|passed| self.tell(passed, Skip::Busy));
+            for passed in busy.iter().filter(|passed| *passed < at) {
+                self.tell(passed, Skip::Busy);
+            }
         }
         Some((at, false))
     }

@@ -1,11 +1,10 @@
 //! Routes that can be replaced while calls are under way.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Routes;
-use crate::sync::{Mutex, lock};
 
 /// A handle on the routes of a layer: all its clones, and all services of the layer, share them.
 #[derive(Clone)]
@@ -15,6 +14,12 @@ struct Shared {
     /// Grows with every replacement, so that a service sees one without taking the lock.
     version: AtomicU64,
     current: Mutex<Routes>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Routes> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl RoutesHandle {
@@ -27,7 +32,7 @@ impl RoutesHandle {
     /// From now on calls take these routes; those under way finish on the old ones. What was learned of the pace of
     /// targets that stay is kept.
     pub fn replace(&self, routes: Routes) {
-        let mut current = lock(&self.0.current);
+        let mut current = self.0.lock();
         routes.adopt(&current);
         let old = std::mem::replace(&mut *current, routes);
         self.0.version.fetch_add(1, Ordering::Release);
@@ -38,12 +43,12 @@ impl RoutesHandle {
     /// The routes of calls that begin now.
     #[must_use]
     pub fn current(&self) -> Routes {
-        lock(&self.0.current).clone()
+        self.0.lock().clone()
     }
 
     /// The routes, and their version.
     pub(super) fn load(&self) -> Cached {
-        let current = lock(&self.0.current);
+        let current = self.0.lock();
         Cached { version: self.0.version.load(Ordering::Acquire), routes: current.clone() }
     }
 }

@@ -326,5 +326,5 @@ impl fmt::Debug for Routes {
     }
 }
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
 mod tests;

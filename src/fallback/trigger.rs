@@ -97,7 +97,7 @@ impl fmt::Debug for Triggers {
     }
 }
 
-#[cfg(all(test, not(seawall_loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
