@@ -65,6 +65,7 @@ mod config_error;
 pub mod cost_guard;
 mod deadline;
 pub mod docs;
+pub mod fallback;
 pub mod gate;
 pub mod monitor;
 pub mod provider;

@@ -46,7 +46,7 @@ impl<'a> Destination<'a> {
 }
 
 /// Why a request cannot be aimed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Misfit {
     /// It names its model where it cannot be replaced, and another one is asked for.

@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
-use crate::call::Key;
+use crate::call::{Key, Overrides};
 use crate::deadline::Deadline;
 
 /// How urgent a call is: 0 is the least urgent, [`Priority::MAX`] the most.
@@ -97,6 +98,9 @@ pub struct Call {
     /// Whether another target has failed this very request with an answer that may be the request's fault (a 500, say):
     /// a breaker can be told not to count the same failure again.
     pub failed_elsewhere: bool,
+    /// The most attempts that may be made at this target, the first one included: its share of what the whole chain may
+    /// make. `None` is no bound.
+    pub most_attempts: Option<NonZeroU32>,
     /// Whether the body can be sent again.
     pub replayable: bool,
     /// Whether the model can be rewritten in the body.
@@ -182,6 +186,11 @@ pub trait Describe {
     fn headers_mut(&mut self) -> Option<&mut HeaderMap> {
         None
     }
+
+    /// What the call says about its targets itself. Over HTTP: the [`Overrides`] among the extensions.
+    fn overrides(&self) -> Option<&Overrides> {
+        None
+    }
 }
 
 /// An extension of an `http::Request` that shall not be retried: one call opts out.
@@ -246,6 +255,10 @@ impl<B> Describe for Request<B> {
     fn headers_mut(&mut self) -> Option<&mut HeaderMap> {
         Some(self.headers_mut())
     }
+
+    fn overrides(&self) -> Option<&Overrides> {
+        self.extensions().get()
+    }
 }
 
 impl<R: Describe> Describe for Box<R> {
@@ -287,6 +300,10 @@ impl<R: Describe> Describe for Box<R> {
 
     fn headers_mut(&mut self) -> Option<&mut HeaderMap> {
         (**self).headers_mut()
+    }
+
+    fn overrides(&self) -> Option<&Overrides> {
+        (**self).overrides()
     }
 }
 

@@ -131,6 +131,28 @@ pub enum Event<'a> {
         /// Whose permit or place it held.
         label: &'a Label,
     },
+    /// A target failed, and another one is asked.
+    #[non_exhaustive]
+    FellOver {
+        /// Whose loop.
+        label: &'a Label,
+        /// The upstream that failed.
+        from: &'a Key,
+        /// The upstream that is asked next.
+        to: &'a Key,
+        /// What the failure means.
+        verdict: Verdict,
+    },
+    /// The last target that could be asked failed, or none could be asked at all.
+    #[non_exhaustive]
+    NoTargetLeft {
+        /// Whose loop.
+        label: &'a Label,
+        /// How many targets were asked.
+        asked: u32,
+        /// What the last failure means, if one was asked.
+        verdict: Option<Verdict>,
+    },
 }
 
 impl Event<'_> {
@@ -148,7 +170,9 @@ impl Event<'_> {
             | Self::Spent { label, .. }
             | Self::Unpriced { label, .. }
             | Self::Unreserved { label, .. }
-            | Self::Abandoned { label, .. } => label,
+            | Self::Abandoned { label, .. }
+            | Self::FellOver { label, .. }
+            | Self::NoTargetLeft { label, .. } => label,
         }
     }
 }

@@ -51,7 +51,7 @@ impl Limit {
         if self.per_1k_tokens.is_zero() { self.base.min(self.most) } else { self.most }
     }
 
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.base.min(self.most).is_zero()
     }
 }

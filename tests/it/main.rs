@@ -7,6 +7,7 @@ mod bursts;
 mod cancel;
 mod contract;
 mod cost_guard;
+mod fallback;
 mod keyed;
 mod messages;
 mod outcome;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::Response;
+use http::{Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -32,6 +32,8 @@ pub trait HttpResponse: sealed::Sealed {
     type Body: Body<Data = Bytes>;
     #[doc(hidden)]
     fn into_http(self) -> Response<Self::Body>;
+    #[doc(hidden)]
+    fn http_status(&self) -> StatusCode;
 }
 
 impl<B: Body<Data = Bytes>> HttpResponse for Response<B> {
@@ -39,6 +41,10 @@ impl<B: Body<Data = Bytes>> HttpResponse for Response<B> {
 
     fn into_http(self) -> Self {
         self
+    }
+
+    fn http_status(&self) -> StatusCode {
+        self.status()
     }
 }
 

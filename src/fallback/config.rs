@@ -1,0 +1,351 @@
+//! Routes from a file.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use http::HeaderName;
+use serde::Deserialize;
+use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
+
+use super::{Order, Route, Routes, RoutesBuilder, Target, Triggers};
+use crate::call::{Commit, Credential, Upstream};
+use crate::config_error::ConfigError;
+use crate::verdict::Class;
+
+/// Routes as a file says them, in JSON or TOML.
+///
+/// ```
+/// use seawall::fallback::Routes;
+///
+/// let config = r#"{
+///     "upstreams": {
+///         "openai": { "base_url": "https://api.openai.com/v1", "credential": { "bearer": "env:OPENAI_API_KEY" } },
+///         "local": { "base_url": "http://[::1]:8080" }
+///     },
+///     "routes": {
+///         "large": {
+///             "targets": [
+///                 { "upstream": "openai", "model": "gpt-5", "timeout": "30s", "context": 400000 },
+///                 { "upstream": "local", "fallback_on": ["transient", "throttled", "policy"] }
+///             ]
+///         },
+///         "*": { "order": "weighted", "commit": "end", "targets": [{ "upstream": "local", "weight": 2 }] }
+///     },
+///     "aliases": { "best": "large" }
+/// }"#;
+/// let routes = Routes::from_json(config, |name| (name == "OPENAI_API_KEY").then(|| "secret".to_owned()))?;
+/// assert_eq!(routes.targets(Some("best")).len(), 2);
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
+///
+/// A secret is written as it is, or better as `env:NAME`: what the lookup gives for that name. A credential is
+/// `{ bearer }`, `{ header, secret }`, `{ query, secret }` or `{ from_caller }` with the name of a header. Times are
+/// `250ms`, `30s` or `2m`. `fallback_on` names exactly the classes (`throttled`, `transient`, `stalled`, `exhausted`,
+/// `denied`, `unfit`, `invalid`, `refused`) and `policy`.
+impl Routes {
+    /// Routes from JSON. `env` looks up what secrets refer to; give `|name| std::env::var(name).ok()`.
+    ///
+    /// # Errors
+    ///
+    /// Names the entry, as [`RoutesBuilder::build`] does; what is unknown, missing or of the wrong type too. No error holds
+    /// the value of a setting.
+    pub fn from_json(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let config: Config = read(&mut reader)?;
+        reader.end().map_err(|_| ConfigError::new("", "is not JSON to its end"))?;
+        config.build(&env)
+    }
+
+    /// The same from TOML.
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_json`](Self::from_json).
+    #[cfg(feature = "toml")]
+    pub fn from_toml(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let reader = toml::Deserializer::parse(text).map_err(|_| ConfigError::new("", "is not TOML"))?;
+        read::<Config, _>(reader)?.build(&env)
+    }
+}
+
+/// The value, or where and in what it is wrong. The message of a parser may quote a secret, so only what names a setting
+/// is taken from it.
+fn read<'de, T: DeserializeOwned, D: Deserializer<'de>>(reader: D) -> Result<T, ConfigError> {
+    serde_path_to_error::deserialize(reader).map_err(|error| {
+        let path = error.path().to_string();
+        let text = error.inner().to_string();
+        let known = ["missing field", "unknown field", "duplicate field"];
+        let named = known.iter().find(|start| text.starts_with(**start));
+        let problem = named.and_then(|_| text.split('`').nth(1).map(|field| (text.as_str(), field)));
+        let path = if path == "." { String::new() } else { path };
+        match problem {
+            Some((text, field)) if text.starts_with("missing") => {
+                ConfigError::new(field.to_owned(), "is missing").under(&path)
+            }
+            Some((text, _)) if text.starts_with("unknown") => ConfigError::new(path, "is not a setting"),
+            Some((_, field)) => ConfigError::new(field.to_owned(), "is given twice").under(&path),
+            None => ConfigError::new(path, "cannot be read: it has the wrong type or form"),
+        }
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    upstreams: BTreeMap<String, UpstreamConfig>,
+    routes: BTreeMap<String, RouteConfig>,
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
+    #[serde(default)]
+    secret_headers: Vec<String>,
+    #[serde(default)]
+    secret_query: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpstreamConfig {
+    base_url: String,
+    credential: Option<CredentialConfig>,
+    strip_prefix: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CredentialConfig {
+    bearer: Option<String>,
+    header: Option<String>,
+    query: Option<String>,
+    from_caller: Option<String>,
+    secret: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RouteConfig {
+    targets: Vec<TargetConfig>,
+    #[serde(default)]
+    order: OrderConfig,
+    #[serde(default)]
+    commit: CommitConfig,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetConfig {
+    upstream: String,
+    model: Option<String>,
+    timeout: Option<Time>,
+    attempts: Option<u32>,
+    context: Option<u64>,
+    weight: Option<u32>,
+    fallback_on: Option<Vec<TriggerConfig>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OrderConfig {
+    #[default]
+    Listed,
+    Weighted,
+    Cheapest,
+    Fastest,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CommitConfig {
+    Head,
+    #[default]
+    FirstContent,
+    End,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TriggerConfig {
+    Throttled,
+    Transient,
+    Stalled,
+    Exhausted,
+    Denied,
+    Unfit,
+    Invalid,
+    Refused,
+    Policy,
+}
+
+/// `250ms`, `30s`, `2m`.
+struct Time(Duration);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Time;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time such as `30s`")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
+                time(text).map(Time).ok_or_else(|| E::custom("is not a time such as `30s`"))
+            }
+        }
+        reader.deserialize_str(Text)
+    }
+}
+
+fn time(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs),
+        _ => None,
+    }
+}
+
+type Env<'e> = &'e dyn Fn(&str) -> Option<String>;
+
+impl Config {
+    fn build(self, env: Env<'_>) -> Result<Routes, ConfigError> {
+        let mut routes = Routes::builder();
+        for (name, config) in self.upstreams {
+            let path = format!("upstreams.{name}");
+            routes = routes.upstream(config.build(&name, env).map_err(|error| error.under(&path))?);
+        }
+        for (model, route) in self.routes {
+            routes = routes.route(route.build(model));
+        }
+        for (name, model) in self.aliases {
+            routes = routes.alias(name, model);
+        }
+        for name in &self.secret_query {
+            routes = routes.secret_query(name);
+        }
+        with_headers(routes, &self.secret_headers)?.build()
+    }
+}
+
+fn with_headers(mut routes: RoutesBuilder, names: &[String]) -> Result<RoutesBuilder, ConfigError> {
+    for (at, name) in names.iter().enumerate() {
+        let wrong = |_| ConfigError::new(format!("secret_headers[{at}]"), "is not the name of a header");
+        routes = routes.secret_header(name.parse::<HeaderName>().map_err(wrong)?);
+    }
+    Ok(routes)
+}
+
+impl UpstreamConfig {
+    fn build(self, name: &str, env: Env<'_>) -> Result<Upstream, ConfigError> {
+        let mut upstream = Upstream::new(name, &self.base_url)?;
+        if let Some(credential) = self.credential {
+            upstream = upstream.credential(credential.build(env)?);
+        }
+        if let Some(prefix) = &self.strip_prefix {
+            upstream = upstream.strip_prefix(prefix)?;
+        }
+        for (name, value) in &self.headers {
+            let value = secret(&format!("headers.{name}"), value, env)?;
+            upstream = upstream.header(name, &value)?;
+        }
+        Ok(upstream)
+    }
+}
+
+impl CredentialConfig {
+    fn build(self, env: Env<'_>) -> Result<Credential, ConfigError> {
+        let own = |field: &'static str, value: &str| secret(&format!("credential.{field}"), value, env);
+        match (self.bearer, self.header, self.query, self.from_caller, self.secret) {
+            (Some(token), None, None, None, None) => Credential::bearer(&own("bearer", &token)?),
+            (None, Some(name), None, None, Some(secret)) => {
+                Credential::header(&name, &own("secret", &secret)?)
+            }
+            (None, None, Some(name), None, Some(secret)) => {
+                Credential::query(&name, &own("secret", &secret)?)
+            }
+            (None, None, None, Some(name), None) => {
+                let wrong = |_| ConfigError::new("credential.from_caller", "is not the name of a header");
+                Ok(Credential::from_caller(name.parse().map_err(wrong)?))
+            }
+            _ => Err(ConfigError::new(
+                "credential",
+                "must be one of `bearer`, `header` with `secret`, `query` with `secret`, and `from_caller`",
+            )),
+        }
+    }
+}
+
+/// The value, or what the environment holds under the name that it refers to.
+fn secret(path: &str, value: &str, env: Env<'_>) -> Result<String, ConfigError> {
+    let Some(name) = value.strip_prefix("env:") else { return Ok(value.to_owned()) };
+    let missing = || ConfigError::new(path.to_owned(), format!("refers to `{name}`, which is not set"));
+    env(name).filter(|value| !value.is_empty()).ok_or_else(missing)
+}
+
+impl RouteConfig {
+    fn build(self, model: String) -> Route {
+        let order = match self.order {
+            OrderConfig::Listed => Order::Listed,
+            OrderConfig::Weighted => Order::Weighted,
+            OrderConfig::Cheapest => Order::Cheapest,
+            OrderConfig::Fastest => Order::Fastest,
+        };
+        let commit = match self.commit {
+            CommitConfig::Head => Commit::Head,
+            CommitConfig::FirstContent => Commit::FirstContent,
+            CommitConfig::End => Commit::End,
+        };
+        let route = Route::to(model).order(order).commit(commit);
+        self.targets.into_iter().fold(route, TargetConfig::add)
+    }
+}
+
+impl TargetConfig {
+    fn add(route: Route, config: Self) -> Route {
+        let mut target = Target::at(config.upstream);
+        if let Some(model) = config.model {
+            target = target.model(model);
+        }
+        if let Some(Time(timeout)) = config.timeout {
+            target = target.timeout(timeout);
+        }
+        if let Some(attempts) = config.attempts {
+            target = target.attempts(attempts);
+        }
+        if let Some(context) = config.context {
+            target = target.context(context);
+        }
+        if let Some(weight) = config.weight {
+            target = target.weight(weight);
+        }
+        if let Some(on) = config.fallback_on {
+            target = target.fallback_on(on.into_iter().fold(Triggers::none(), TriggerConfig::add));
+        }
+        route.target(target)
+    }
+}
+
+impl TriggerConfig {
+    fn add(triggers: Triggers, config: Self) -> Triggers {
+        triggers.on(match config {
+            Self::Throttled => Class::Throttled,
+            Self::Transient => Class::Transient,
+            Self::Stalled => Class::Stalled,
+            Self::Exhausted => Class::Exhausted,
+            Self::Denied => Class::Denied,
+            Self::Unfit => Class::Unfit,
+            Self::Invalid => Class::Invalid,
+            Self::Refused => Class::Refused,
+            Self::Policy => return triggers.on_policy(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

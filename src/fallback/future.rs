@@ -1,0 +1,374 @@
+//! A call on its way through its targets.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::chain::Chain;
+use super::layer::Rules;
+use super::mode::{Ends, Fact, Holds, Taken};
+use super::service::Shared;
+use crate::call::commit::Held;
+use crate::call::{Aim, Describe};
+use crate::refusal::{Phase, Refusal, RefusalKind};
+use crate::verdict::{Class, Verdict};
+
+pin_project! {
+    /// The response of a [`Fallback`](super::Fallback). Dropping it at any point ends the call: the attempt under way, also
+    /// while its first frames are looked at, and every one that could have followed.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, C, M, Req>
+    where
+        M: Ends<S, Req, C>,
+    {
+        // Declared, and so dropped, before the rest.
+        #[pin]
+        state: State<S, Req, M::Future, M::Held>,
+        run: Run<Req, M::Response>,
+        mode: M,
+        shared: Arc<Shared<S, C>>,
+    }
+}
+
+/// What is known of the call.
+struct Run<Req, R> {
+    chain: Option<Chain<R>>,
+    /// The request as it came, while another target may get it.
+    original: Option<Req>,
+}
+
+pin_project! {
+    #[project = StateProj]
+    #[project_replace = StateOwned]
+    enum State<S, Req, F, H> {
+        Calling { #[pin] future: F },
+        // A good head, whose body may still fail.
+        Holding { held: H },
+        // A failed response is read to its end, so that it holds nothing elsewhere.
+        Keeping { held: H, next: Req },
+        Readying { inner: S, next: Req },
+        Refused { refusal: Refusal },
+        Done,
+    }
+}
+
+/// What comes after a failure.
+enum Next<Req> {
+    /// Another target gets this.
+    Ask(Req),
+    /// The failure is passed on as it is.
+    Stop,
+    /// No other target is left.
+    Exhausted,
+}
+
+impl<Req: Aim + Describe, R> Run<Req, R> {
+    /// Notes a failure and finds what comes next.
+    fn failed<C>(&mut self, fact: Fact, rules: &Rules<C>) -> Next<Req> {
+        let Some(chain) = &mut self.chain else { return Next::Stop };
+        if !chain.failed(fact, rules) {
+            return Next::Stop;
+        }
+        let from = chain.current();
+        let next = self.original.as_ref().and_then(|original| chain.next(original, rules));
+        let Some(next) = next else {
+            chain.tell_end(rules);
+            return Next::Exhausted;
+        };
+        chain.tell_hop(rules, from);
+        if !chain.may_go_on() {
+            self.original = None;
+        }
+        Next::Ask(next)
+    }
+
+    fn chain(&mut self) -> &mut Chain<R> {
+        self.chain.as_mut().expect("a call that was sent has a chain")
+    }
+}
+
+impl<S, C, M, Req> ResponseFuture<S, C, M, Req>
+where
+    M: Ends<S, Req, C>,
+{
+    #[inline]
+    pub(super) fn calling(
+        mode: M,
+        shared: Arc<Shared<S, C>>,
+        chain: Chain<M::Response>,
+        original: Option<Req>,
+        future: M::Future,
+    ) -> Self {
+        let run = Run { chain: Some(chain), original };
+        Self { state: State::Calling { future }, run, mode, shared }
+    }
+
+    pub(super) fn refused(mode: M, shared: Arc<Shared<S, C>>, refusal: Refusal) -> Self {
+        let run = Run { chain: None, original: None };
+        Self { state: State::Refused { refusal }, run, mode, shared }
+    }
+}
+
+/// What one step came to: the answer, or that there is more to do.
+type Step<M, S, Req, C> = Option<Result<<M as Ends<S, Req, C>>::Response, <M as Ends<S, Req, C>>::Error>>;
+
+impl<S, C, M, Req> Future for ResponseFuture<S, C, M, Req>
+where
+    S: Clone,
+    Req: Aim + Describe,
+    M: Ends<S, Req, C> + Copy,
+{
+    type Output = Result<M::Response, M::Error>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let mut this = self.as_mut().project();
+            // ## Calling => (Holding | Keeping | Readying | Done)
+            let step = if let StateProj::Calling { future } = this.state.as_mut().project() {
+                let polled = future.poll(cx);
+                if polled.is_pending() && !this.run.chain().is_late(cx) {
+                    return Poll::Pending;
+                }
+                // What is too late is dropped at once; and the inner future goes before what it answered is looked at.
+                this.state.set(State::Done);
+                match polled {
+                    Poll::Ready(output) => self.as_mut().answered(output),
+                    Poll::Pending => self.as_mut().late(),
+                }
+            } else {
+                ready!(self.as_mut().poll_others(cx))
+            };
+            if let Some(answer) = step {
+                let mut this = self.as_mut().project();
+                this.state.set(State::Done);
+                // What was kept of the request's body is free from here on.
+                this.run.original = None;
+                return Poll::Ready(answer);
+            }
+        }
+    }
+}
+
+impl<S, C, M, Req> ResponseFuture<S, C, M, Req>
+where
+    S: Clone,
+    Req: Aim + Describe,
+    M: Ends<S, Req, C> + Copy,
+{
+    /// The inner service has answered.
+    #[inline]
+    fn answered(mut self: Pin<&mut Self>, output: M::Output) -> Step<M, S, Req, C> {
+        let fact = M::judge(&self.shared.rules.classifier, &output);
+        if !fact.verdict.is_success() {
+            return self.failed(fact, output);
+        }
+        let mut this = self.as_mut().project();
+        let rules = &*this.shared.rules;
+        match M::take(output, |sent| this.run.chain().plan(sent, rules)) {
+            Taken::Response(response) => Some(Ok(self.serve(response, false))),
+            Taken::Error(error) => Some(Err(error)),
+            Taken::Held(held) => {
+                this.state.set(State::Holding { held });
+                None
+            }
+        }
+    }
+
+    /// The target has had its time.
+    #[cold]
+    fn late(self: Pin<&mut Self>) -> Step<M, S, Req, C> {
+        let label = self.shared.rules.label.clone();
+        let refusal = Refusal::new(RefusalKind::TimedOut(Phase::Total)).with_label(label);
+        let fact = Fact { verdict: Verdict::new(Class::Stalled), status: None, answered: false };
+        self.failed(fact, M::refused(refusal))
+    }
+
+    /// An attempt has failed before anything of it could be passed on.
+    #[cold]
+    fn failed(self: Pin<&mut Self>, fact: Fact, output: M::Output) -> Step<M, S, Req, C> {
+        let mut this = self.project();
+        let rules = &*this.shared.rules;
+        match this.run.failed(fact, rules) {
+            Next::Ask(next) => {
+                match M::take(output, |_| Some(Chain::<M::Response>::plan_to_keep())) {
+                    Taken::Held(held) => this.state.set(State::Keeping { held, next }),
+                    taken => {
+                        if let Taken::Response(response) = taken {
+                            this.run.chain().keep(response);
+                        }
+                        this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                    }
+                }
+                None
+            }
+            Next::Stop => Some(match M::take(output, |_| None) {
+                Taken::Response(mut response) => {
+                    let chain = this.run.chain();
+                    this.mode.exhausted(&mut response, || chain.attempts());
+                    Ok(response)
+                }
+                Taken::Error(error) => Err(error),
+                Taken::Held(held) => Ok(held.into_response()),
+            }),
+            Next::Exhausted => {
+                let chain = this.run.chain();
+                let response = match M::take(output, |_| None) {
+                    Taken::Response(response) => Some(chain.kept_invalid().unwrap_or(response)),
+                    Taken::Held(held) => Some(held.into_response()),
+                    Taken::Error(error) if chain.is_transparent() => return Some(Err(error)),
+                    Taken::Error(_) => chain.kept(),
+                };
+                Some(match response {
+                    Some(mut response) => {
+                        this.mode.exhausted(&mut response, || chain.attempts());
+                        Ok(response)
+                    }
+                    None => Err(M::refuse(chain.refusal(rules))),
+                })
+            }
+        }
+    }
+
+    /// The states of a call that was not answered at once by its first target.
+    #[inline(never)]
+    fn poll_others(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step<M, S, Req, C>> {
+        let mut this = self.as_mut().project();
+        Poll::Ready(match this.state.as_mut().project() {
+            // ## Holding => (Holding | Readying | Done): the body, or a timer, registers the waker.
+            StateProj::Holding { held } => {
+                let held = ready!(held.poll(cx));
+                self.held(held)
+            }
+            // ## Keeping => Readying: the body, or a timer, registers the waker.
+            StateProj::Keeping { held, .. } => {
+                ready!(held.poll(cx));
+                let StateOwned::Keeping { held, next } = this.state.as_mut().project_replace(State::Done)
+                else {
+                    unreachable!("the state was Keeping a line ago");
+                };
+                // One that is too long or too slow to be kept whole is dropped.
+                if held.is_whole() {
+                    this.run.chain().keep(held.into_response());
+                }
+                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                None
+            }
+            // ## Readying => (Calling | Readying | Done): the inner service, or a timer, registers the waker.
+            StateProj::Readying { inner, .. } => match this.mode.poll_ready(inner, cx) {
+                Poll::Pending if this.run.chain().is_late(cx) => {
+                    this.state.set(State::Done);
+                    self.late()
+                }
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => Some(this.run.chain().kept().ok_or(error)),
+                Poll::Ready(Ok(())) => {
+                    let StateOwned::Readying { mut inner, next } =
+                        this.state.as_mut().project_replace(State::Done)
+                    else {
+                        unreachable!("the state was Readying a line ago");
+                    };
+                    let future = this.mode.call(&mut inner, next);
+                    this.state.set(State::Calling { future });
+                    None
+                }
+            },
+            // ## Refused => Done
+            StateProj::Refused { .. } => {
+                let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done) else {
+                    unreachable!("the state was Refused a line ago");
+                };
+                Some(Err(M::refuse(refusal)))
+            }
+            StateProj::Calling { .. } => None,
+            StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
+        })
+    }
+
+    /// Enough of a good response is there, or it has failed after all.
+    fn held(mut self: Pin<&mut Self>, held: Held) -> Step<M, S, Req, C> {
+        let verdict = match held {
+            Held::Reached | Held::Full => return self.commit(held == Held::Full),
+            // Nobody is left who could do better.
+            Held::Late if self.run.original.is_none() => return self.commit(false),
+            Held::Late => Verdict::new(Class::Stalled),
+            Held::Failed(verdict) => verdict,
+        };
+        let mut this = self.as_mut().project();
+        let rules = &*this.shared.rules;
+        // No status: that of the head was good, and says nothing of the failure.
+        let next = this.run.failed(Fact { verdict, status: None, answered: true }, rules);
+        match next {
+            Next::Ask(next) => {
+                // The failed response goes, with all that it holds, before anything of the next attempt is reserved.
+                this.state.set(State::Done);
+                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                None
+            }
+            Next::Stop | Next::Exhausted if held == Held::Late => self.commit(false),
+            Next::Exhausted if !this.run.chain().is_transparent() => {
+                this.state.set(State::Done);
+                let chain = this.run.chain();
+                Some(match chain.kept() {
+                    Some(mut response) => {
+                        this.mode.exhausted(&mut response, || chain.attempts());
+                        Ok(response)
+                    }
+                    None => Err(M::refuse(chain.refusal(rules))),
+                })
+            }
+            Next::Stop | Next::Exhausted => {
+                let mut response = self.as_mut().take_held()?;
+                let this = self.project();
+                let chain = this.run.chain();
+                this.mode.exhausted(&mut response, || chain.attempts());
+                Some(Ok(response))
+            }
+        }
+    }
+
+    /// The response as far as it is held, and the rest as it comes.
+    fn take_held(self: Pin<&mut Self>) -> Option<M::Response> {
+        match self.project().state.project_replace(State::Done) {
+            StateOwned::Holding { held } => Some(held.into_response()),
+            _ => None,
+        }
+    }
+
+    fn commit(mut self: Pin<&mut Self>, early: bool) -> Step<M, S, Req, C> {
+        let response = self.as_mut().take_held()?;
+        Some(Ok(self.serve(response, early)))
+    }
+
+    /// A response that nothing replaces any more.
+    #[inline]
+    fn serve(self: Pin<&mut Self>, mut response: M::Response, early: bool) -> M::Response {
+        let this = self.project();
+        let chain = this.run.chain();
+        chain.learn();
+        let served = || chain.served(early).expect("a call that was sent has a target");
+        this.mode.serve(&mut response, served, this.shared.rules.headers);
+        response
+    }
+}
+
+impl<S, C, M, Req> fmt::Debug for ResponseFuture<S, C, M, Req>
+where
+    M: Ends<S, Req, C>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Calling { .. } => "calling",
+            State::Holding { .. } => "holding",
+            State::Keeping { .. } => "keeping",
+            State::Readying { .. } => "readying",
+            State::Refused { .. } => "refused",
+            State::Done => "done",
+        };
+        f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
+    }
+}

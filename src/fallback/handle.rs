@@ -1,0 +1,90 @@
+//! Routes that can be replaced while calls are under way.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Routes;
+
+/// A handle on the routes of a layer: all its clones, and all services of the layer, share them.
+#[derive(Clone)]
+pub struct RoutesHandle(Arc<Shared>);
+
+struct Shared {
+    /// Grows with every replacement, so that a service sees one without taking the lock.
+    version: AtomicU64,
+    current: Mutex<Routes>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Routes> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RoutesHandle {
+    /// A handle on these routes.
+    #[must_use]
+    pub fn new(routes: Routes) -> Self {
+        Self(Arc::new(Shared { version: AtomicU64::new(0), current: Mutex::new(routes) }))
+    }
+
+    /// From now on calls take these routes; those under way finish on the old ones. What was learned of the pace of
+    /// targets that stay is kept.
+    pub fn replace(&self, routes: Routes) {
+        let mut current = self.0.lock();
+        routes.adopt(&current);
+        let old = std::mem::replace(&mut *current, routes);
+        self.0.version.fetch_add(1, Ordering::Release);
+        drop(current);
+        drop(old);
+    }
+
+    /// The routes of calls that begin now.
+    #[must_use]
+    pub fn current(&self) -> Routes {
+        self.0.lock().clone()
+    }
+
+    /// The routes, and their version.
+    pub(super) fn load(&self) -> Cached {
+        let current = self.0.lock();
+        Cached { version: self.0.version.load(Ordering::Acquire), routes: current.clone() }
+    }
+}
+
+/// A service's own copy of the routes, so that a call takes no lock.
+#[derive(Clone)]
+pub(super) struct Cached {
+    version: u64,
+    routes: Routes,
+}
+
+impl Cached {
+    /// The routes of calls that begin now.
+    #[inline]
+    pub(super) fn get(&mut self, handle: &RoutesHandle) -> &Routes {
+        if self.version != handle.0.version.load(Ordering::Acquire) {
+            *self = handle.load();
+        }
+        &self.routes
+    }
+}
+
+impl From<Routes> for RoutesHandle {
+    fn from(routes: Routes) -> Self {
+        Self::new(routes)
+    }
+}
+
+impl From<&RoutesHandle> for RoutesHandle {
+    fn from(handle: &RoutesHandle) -> Self {
+        handle.clone()
+    }
+}
+
+impl fmt::Debug for RoutesHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RoutesHandle").field(&self.current()).finish()
+    }
+}

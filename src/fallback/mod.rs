@@ -1,0 +1,124 @@
+//! Asks one target after the other, until one answers.
+//!
+//! The caller names a model; a [`Route`] says which targets can serve it: an upstream and the name of the model there, in
+//! order. Each try is aimed anew from the original request, with the target's own URL, model and credential and with
+//! nobody else's.
+//!
+//! ```
+//! use seawall::BoxError;
+//! use seawall::call::{CallBody, Credential, IntakeLayer, OutcomeLayer, Upstream};
+//! use seawall::fallback::{FallbackLayer, Route, Routes, Served, Target};
+//! # use http::{Request, Response};
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let client = tower::service_fn(async |request: Request<CallBody>| {
+//! #     let status = if request.uri().host() == Some("api.one.example") { 503 } else { 200 };
+//! #     Ok::<_, BoxError>(Response::builder().status(status).body(CallBody::empty())?)
+//! # });
+//! let routes = Routes::builder()
+//!     .upstream(Upstream::new("one", "https://api.one.example/v1")?.credential(Credential::bearer("key of one")?))
+//!     .upstream(Upstream::new("two", "https://api.two.example/v1")?.credential(Credential::bearer("key of two")?))
+//!     .route(Route::to("large").target(Target::at("one").model("one-xl")).target(Target::at("two").model("two-pro")))
+//!     .build()?;
+//! let service = ServiceBuilder::new()
+//!     .layer(IntakeLayer::new())
+//!     .layer(FallbackLayer::new(routes))
+//!     .layer(OutcomeLayer::new())
+//!     .service(client);
+//! let request = Request::post("https://gateway.example/v1/chat/completions")
+//!     .header("content-type", "application/json")
+//!     .body(CallBody::from(r#"{"model":"large","messages":[]}"#))?;
+//! let response = service.oneshot(request).await?;
+//! let served = response.extensions().get::<Served>().expect("it was served");
+//! assert_eq!(served.target().upstream().name().as_str(), "two");
+//! assert_eq!(served.attempts().to_string(), "one: Transient (503)");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where it stands
+//!
+//! Inside [`IntakeLayer`](crate::call::IntakeLayer), which reads the model and makes the body one that can be sent again, and
+//! inside the total timeout; outside of everything that each target has for itself: retry, breaker, guard, bucket,
+//! bulkhead, the timeouts of an attempt. So a refusal of any of them lets the chain go on.
+//!
+//! # When the next target is asked
+//!
+//! After the failures that [`Triggers`] name. Which one is next, the [`Order`] of the route says, among those that
+//! have not been asked, are [healthy](Health), are allowed by the call's own [`Overrides`], and whose context is large
+//! enough. After a spent or refused account no other target of that upstream is asked; after too long a context none that
+//! is known not to be larger.
+//!
+//! # Until when
+//!
+//! Until the response [commits](Commit): with its head, its first content (the default) or its end. Before that an
+//! error, an error event inside a 200, or an end without content is a failure like any other, and the caller sees nothing
+//! of it. At most 64 KiB are held, and for 30 s and more for a larger call; they are forwarded in order, byte for byte, and
+//! after them every frame as it comes. After it an error stays an error.
+//!
+//! # How much
+//!
+//! At most six attempts in all, those of retries below included: each target gets an even share of what is left as
+//! [`Call::most_attempts`](crate::call::Call::most_attempts), and each target is asked at most once. Nothing begins past the
+//! [`Deadline`](crate::Deadline). A fallback inside another one has the share that the outer one gives it. A retry *above* it
+//! multiplies: two passes of six attempts are twelve.
+//!
+//! A request that fails everywhere by its own fault (a 500 at each target) counts once where the breakers below are told
+//! to count a request at its first target only: [`Call::failed_elsewhere`](crate::call::Call::failed_elsewhere).
+//!
+//! # What the caller gets
+//!
+//! | | |
+//! |---|---|
+//! | a target served | its response, with [`Served`] as an extension; nothing of those before |
+//! | a failure that is no reason to go on | that response or error, unchanged, with [`Attempts`] as an extension |
+//! | no target is left, one has answered | the last response, unchanged, with [`Attempts`]; one that says that the request is wrong ([`Class::Invalid`](crate::Class::Invalid)) goes before all others |
+//! | no target is left, none has answered | a refusal [`NoTarget`](crate::RefusalKind::NoTarget), with the shortest wait that anybody asked for; [`Attempts::find`] finds the list |
+//! | only one target was there | whatever it gave, unchanged |
+//!
+//! A stream that failed before its content is no answer: its head said 200. Neither is a failed response that is not
+//! over after 64 KiB or a second, if another target is left: it is dropped, so that it holds nothing while that is asked.
+//!
+//! # Own types
+//!
+//! Implement [`Aim`](crate::call::Aim) and [`Describe`](crate::call::Describe) for the request, give the builder a classifier,
+//! and end the layer with [`at_head`](FallbackLayer::at_head): an own response commits with its head.
+//!
+//! # What it costs
+//!
+//! A call that its first target serves: a copy of the request, two shared counts, no lock, no clock; nothing is
+//! allocated beyond that copy, for own types. Over HTTP also a box for the body that is looked at, and one for [`Served`].
+//!
+//! # Cancellation
+//!
+//! Dropping the future ends the attempt under way, also while its first frames are looked at; nothing is spawned.
+
+mod chain;
+#[cfg(feature = "serde")]
+mod config;
+mod future;
+mod handle;
+mod health;
+mod layer;
+mod mode;
+mod order;
+mod routes;
+mod served;
+mod service;
+mod target;
+mod trigger;
+
+pub use crate::call::{Commit, Overrides};
+pub use future::ResponseFuture;
+pub use handle::RoutesHandle;
+pub use health::{Health, Standing};
+pub use layer::{FallbackBuilder, FallbackLayer};
+pub use mode::{Ends, Telling};
+pub use order::Order;
+pub use routes::{Route, Routes, RoutesBuilder};
+pub use served::{Attempt, Attempts, Served, Skip};
+pub use service::Fallback;
+pub use target::{Target, TargetBuilder};
+pub use trigger::Triggers;

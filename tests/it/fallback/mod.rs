@@ -1,0 +1,8 @@
+//! Asks one target after the other: what the caller sees, and what the providers saw. All on a paused clock.
+
+mod behaviours;
+mod cases;
+mod orders;
+mod own;
+mod provider;
+mod rules;
