@@ -1,5 +1,6 @@
 //! What two threads get through one shared layer, against one thread.
 #![allow(missing_docs, reason = "a bench has no users")]
+#![allow(clippy::disallowed_types, reason = "criterion counts in the time of std")]
 
 mod support;
 
@@ -16,7 +17,6 @@ use tower::{Layer, Service};
 use support::{Echo, call};
 
 /// The time in which `threads` threads make `calls` calls each, over clones of one service.
-#[expect(clippy::disallowed_types, reason = "criterion counts in the time of std")]
 fn run<S: Service<u64> + Clone + Send>(service: &S, threads: usize, calls: u64) -> Duration {
     let barrier = Barrier::new(threads);
     std::thread::scope(|scope| {

@@ -1,5 +1,7 @@
 //! What a budget costs a healthy call, beside tower's `ConcurrencyLimit` in the same run: compare ratios.
 #![allow(missing_docs, reason = "a bench has no users")]
+#![allow(clippy::disallowed_types, reason = "criterion counts in the time of std")]
+#![allow(clippy::unwrap_used, reason = "a bench that fails may panic; the line says where")]
 
 mod support;
 
@@ -113,7 +115,6 @@ fn healthy(c: &mut Criterion) {
 }
 
 /// The time in which each thread makes `calls` calls over clones of one service, one tenant a prompt.
-#[expect(clippy::disallowed_types, reason = "criterion counts in the time of std")]
 fn run<S>(service: &S, prompts: &[Prompt], calls: u64) -> Duration
 where
     S: Service<Prompt> + Clone + Send,
@@ -148,7 +149,7 @@ fn contended(c: &mut Criterion) {
         let id = |service: &str| BenchmarkId::new(format!("{service}, {name}"), prompts.len());
         group.throughput(Throughput::Elements(prompts.len() as u64));
         group.bench_function(id("tower_concurrency_limit"), |b| {
-            b.iter_custom(|calls| run(&limit, prompts, calls))
+            b.iter_custom(|calls| run(&limit, prompts, calls));
         });
         group.bench_function(id("total"), |b| b.iter_custom(|calls| run(&total, prompts, calls)));
         group.bench_function(id("tenant"), |b| b.iter_custom(|calls| run(&tenant, prompts, calls)));

@@ -49,16 +49,16 @@ async fn main() -> Result<(), BoxError> {
             Ok::<_, BoxError>((status, text))
         });
     }
-    let (mut served, mut refused) = (0, 0);
+    let (mut good, mut refused) = (0, 0);
     while let Some(done) = calls.join_next().await {
         let (status, text) = done??;
         match status {
-            StatusCode::OK => served += 1,
+            StatusCode::OK => good += 1,
             _ => refused += 1,
         }
         println!("{status}: {}", String::from_utf8_lossy(&text));
     }
-    println!("{served} served, {refused} refused, {} in flight now", handle.in_flight());
+    println!("{good} served, {refused} refused, {} in flight now", handle.in_flight());
     server.abort();
     Ok(())
 }

@@ -42,7 +42,6 @@ impl TimeoutLayer {
     }
 
     /// No limit at first; each clock is set on its own.
-    #[must_use]
     pub fn builder() -> TimeoutBuilder {
         TimeoutBuilder { settings: Settings::default(), reader: Described }
     }
