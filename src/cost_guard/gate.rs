@@ -309,7 +309,6 @@ impl<L: Ledger> Permit for CostPermit<L> {
         };
         match (charge, &self.hold) {
             (Charge::Release, Some(hold)) => inner.ledger.release(hold),
-            (Charge::Release, None) => {}
             (Charge::Pay(amount, basis), hold) if inner.observers.any() => {
                 let mut marks: Marks = Default::default();
                 if let Some(hold) = hold {
@@ -318,7 +317,7 @@ impl<L: Ledger> Permit for CostPermit<L> {
                 self.tell(amount, basis, &marks);
             }
             (Charge::Pay(amount, _), Some(hold)) => inner.ledger.settle(hold, amount, None),
-            (Charge::Pay(..), None) => {}
+            (_, None) => {}
         }
     }
 }

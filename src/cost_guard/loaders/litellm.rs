@@ -32,7 +32,7 @@ pub fn litellm(file: &[u8]) -> Result<(PriceTable, LoadReport), LoadError> {
         }
         match price(model) {
             Ok(Some(price)) if price.rates.input.is_zero() && price.rates.output.is_zero() => {
-                report.zero += 1
+                report.zero += 1;
             }
             Ok(Some(price)) => {
                 report.priced += 1;

@@ -27,7 +27,7 @@ pub fn models_dev(file: &[u8]) -> Result<(PriceTable, LoadReport), LoadError> {
             let full = format!("{provider}/{name}");
             match price(model) {
                 Ok(Some(price)) if price.rates.input.is_zero() && price.rates.output.is_zero() => {
-                    report.zero += 1
+                    report.zero += 1;
                 }
                 Ok(Some(price)) => {
                     report.priced += 1;
