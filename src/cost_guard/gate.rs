@@ -317,7 +317,7 @@ impl<L: Ledger> Permit for CostPermit<L> {
                 self.tell(amount, basis, &marks);
             }
             (Charge::Pay(amount, _), Some(hold)) => inner.ledger.settle(hold, amount, None),
-            (Charge::Release | Charge::Pay(..), None) => {}
+            (_, None) => {}
         }
     }
 }

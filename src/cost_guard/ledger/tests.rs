@@ -55,7 +55,7 @@ impl PartialEq for MemoryHold {
 async fn in_no_hour_of_a_rolling_window_more_than_the_limit_is_spent() {
     let window = Window::rolling(Duration::from_secs(3_600)).unwrap();
     let ledger = MemoryLedger::new(Budget::new(Usd::dollars(10), window));
-    let (start, mut spent) = (tokio::time::Instant::now(), Vec::new());
+    let (start, mut spent) = (crate::time::now(), Vec::new());
     let mut rng = fastrand::Rng::with_seed(3);
     for _ in 0..2_000 {
         tokio::time::advance(Duration::from_secs(rng.u64(0..120))).await;

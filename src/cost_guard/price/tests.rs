@@ -6,8 +6,8 @@ fn rates(prices: [&str; 8]) -> Rates {
     let [input, output, others @ ..] = prices.map(|text| Rate::per_million(text).ok());
     let [cached, cache_write, cache_write_1h, reasoning, audio_input, audio_output] = others;
     Rates {
-        input: input.unwrap(),
-        output: output.unwrap(),
+        input: input.unwrap_or_default(),
+        output: output.unwrap_or_default(),
         cached,
         cache_write,
         cache_write_1h,

@@ -19,7 +19,7 @@ use super::{
     Log, Upstream, account, ask, builder, call, drain, guard, json, kind, prices, request, response, sse,
     sums, tokens, used,
 };
-use crate::support::poll_once;
+use crate::support::{TestBody, poll_once};
 
 #[test]
 fn b113_parallel_calls_cannot_all_pass_one_check() {
@@ -81,8 +81,7 @@ async fn b115_a_cancelled_call_leaks_no_reservation() {
 async fn b115_a_call_that_never_reached_the_upstream_is_free() {
     // The inner service is not ready; the caller leaves meanwhile.
     let layer = guard(Usd::dollars(1));
-    let (mock, mut handle) =
-        tower_test::mock::pair::<http::Request<()>, http::Response<crate::support::TestBody>>();
+    let (mock, mut handle) = tower_test::mock::pair::<http::Request<()>, http::Response<TestBody>>();
     handle.allow(0);
     let ledger = layer.gate().ledger();
     ledger.set_limit("total budget", Some(Usd::ZERO)).unwrap();
@@ -217,9 +216,10 @@ impl Ledger for Gone {
 
     fn reserve(&self, ask: &Ask<'_>) -> Reservation<HoldId, Self::Later> {
         let denied = Denied::new(Cause::Unavailable);
-        match ask.amount.is_zero() {
-            true => Reservation::Now(Err(denied)),
-            false => Reservation::Later(std::future::ready(Err(denied))),
+        if ask.amount.is_zero() {
+            Reservation::Now(Err(denied))
+        } else {
+            Reservation::Later(std::future::ready(Err(denied)))
         }
     }
 
@@ -276,7 +276,7 @@ fn b124_no_price_is_negative_or_not_a_number() {
 
 #[tokio::test(start_paused = true)]
 async fn b136_a_settlement_changes_the_window_of_its_reservation() {
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     let wall = move || Duration::from_secs(1_800_000_000) + start.elapsed();
     for window in [Window::MINUTE, Window::rolling(Duration::from_secs(60)).unwrap()] {
         let budget = Budget::new(Usd::dollars(5), window).named("b");
@@ -334,8 +334,8 @@ fn b137_the_day_begins_where_the_offset_puts_it() {
 #[tokio::test(start_paused = true)]
 async fn b143_every_attempt_that_was_billed_is_charged() {
     let answers = || {
-        let cut = sse(&[r#"{"choices":[{"delta":{"content":"Hi"}}]}"#, &used(100, 20)])
-            .map(|body| body.with_error());
+        let cut =
+            sse(&[r#"{"choices":[{"delta":{"content":"Hi"}}]}"#, &used(100, 20)]).map(TestBody::with_error);
         let failed = response(500, "application/json", &[used(50, 0).as_bytes()]);
         Upstream::answering([Ok(cut), Ok(failed), Ok(json(&used(100, 40)))])
     };

@@ -42,7 +42,7 @@ async fn contended_calls_wait_in_order_and_are_refused_after_their_patience() {
     assert_eq!(log.lines(), ["spent $0.00001 of $0.0001 by Usage", "waited", "waited"]);
 
     // Nothing comes back in time.
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     let error = ask(&mut service, call(50, 50)).await.unwrap_err();
     assert_eq!(kind(&error), RefusalKind::BudgetContended);
     assert_eq!(start.elapsed(), Duration::from_secs(2));
@@ -78,14 +78,14 @@ async fn a_deadline_ends_the_wait() {
     let _first = service.ready().await.unwrap().call(request(call(100, 0))).await.unwrap();
     let mut hurried = call(100, 0);
     hurried.deadline = Some(seawall::Deadline::within(Duration::from_millis(300)));
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     assert!(ask(&mut service, hurried).await.is_err());
     assert_eq!(start.elapsed(), Duration::from_millis(300));
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_mark_is_told_of_once_a_window() {
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     let wall = move || Duration::from_secs(1_800_000_000) + start.elapsed();
     let log = Log::default();
     let budget = Budget::new(tokens(100), Window::HOUR);

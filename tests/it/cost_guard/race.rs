@@ -99,7 +99,7 @@ impl Service<Prompt> for Provider {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_calls_by_64_tasks_over_three_windows_spend_what_the_provider_says() {
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     let wall = move || Duration::from_secs(1_800_000_000) + start.elapsed();
     let (limit, day) = (tokens(400_000), 86_400);
     let layer = CostGuardLayer::builder()
