@@ -8,6 +8,7 @@ use seawall::call::{IntakeLayer, OutcomeLayer, Overrides};
 use seawall::fallback::{Attempts, Commit, FallbackLayer, Route, RoutesHandle, Target, Triggers};
 use seawall::gate::GateLayer;
 use seawall::monitor::Event;
+use seawall::retry::{RetryLayer, RetryPolicy};
 use seawall::{Class, Deadline, Failure, Refusal, RefusalKind};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
@@ -257,4 +258,38 @@ async fn hops_and_the_end_are_told_without_any_secret() {
     );
     let shown = format!("{error} {error:?} {events} {layer:?} {:?} {:?}", layer.routes(), routes(route()));
     assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_of_retries_below_are_a_share_and_of_one_above_a_product() {
+    let failing = || status(503, "{}");
+    let providers = Providers::new().on("a", [failing()]).on("b", [failing()]).on("c", [failing()]);
+    let below = ServiceBuilder::new().layer(RetryLayer::new(RetryPolicy::llm())).layer(OutcomeLayer::new());
+    let below = below.service(providers.clone());
+    let chain = FallbackLayer::new(routes(three())).layer(below);
+    let asked = |from: usize| providers.asked().split_off(from).concat();
+    let intake = || IntakeLayer::new();
+    let got = intake().layer(chain.clone()).oneshot(request(CHAT)).await.unwrap();
+    assert_eq!(
+        (got.status().as_u16(), asked(0).as_str()),
+        (503, "aabbcc"),
+        "six in all, whatever retry would make"
+    );
+    let above = RetryLayer::new(RetryPolicy::builder().attempts(2).ambiguous(true).build().unwrap());
+    intake().layer(above.layer(chain)).oneshot(request(CHAT)).await.unwrap();
+    assert_eq!(asked(6), "aabbccaabbcc", "two passes of six");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_is_kept_at_the_target_and_a_long_one_left_to_the_next() {
+    for (wait, by, seconds) in [("2", "a", 2), ("20", "b", 0)] {
+        let limited = status(429, "{}").header("retry-after", wait);
+        let providers = Providers::new().on("a", [limited, ok()]).on("b", [ok()]);
+        let below =
+            ServiceBuilder::new().layer(RetryLayer::new(RetryPolicy::llm())).layer(OutcomeLayer::new());
+        let start = tokio::time::Instant::now();
+        let stack = over(IntakeLayer::new(), two(), below.service(providers));
+        let got = read(stack.oneshot(request(CHAT)).await.unwrap()).await;
+        assert_eq!((got.by(), start.elapsed().as_secs()), (by, seconds));
+    }
 }
