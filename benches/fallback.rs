@@ -23,6 +23,7 @@ use support::{call, drain};
 
 /// A small request of an own type that says nothing of itself: the cost of the layer alone.
 #[derive(Clone, Copy)]
+#[expect(dead_code, reason = "a request carries something")]
 struct Bare(u64);
 
 impl Describe for Bare {}

@@ -36,9 +36,10 @@ impl Upstream {
         self.busiest.fetch_max(self.busy.fetch_add(1, SeqCst) + 1, SeqCst);
         tokio::time::sleep(Duration::from_millis(20)).await;
         self.busy.fetch_sub(1, SeqCst);
-        let (status, text) = match self.down.load(SeqCst) {
-            true => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
-            false => (StatusCode::OK, "Hello!"),
+        let (status, text) = if self.down.load(SeqCst) {
+            (StatusCode::SERVICE_UNAVAILABLE, "overloaded")
+        } else {
+            (StatusCode::OK, "Hello!")
         };
         Ok(Response::builder().status(status).body(Full::new(Bytes::from_static(text.as_bytes())))?)
     }

@@ -68,10 +68,7 @@ mod tests {
     use crate::call::Estimate;
 
     fn call(input: u64, output: Option<u64>) -> Call {
-        let mut call = Call::default();
-        call.estimate = Some(Estimate::new(input, input));
-        call.output_bound = output;
-        call
+        Call { estimate: Some(Estimate::new(input, input)), output_bound: output, ..Call::default() }
     }
 
     #[test]

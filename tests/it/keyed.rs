@@ -22,7 +22,7 @@ impl<Req> Gate<Req> for Spent {
             return Admission::Refused(Refusal::new(RefusalKind::Custom));
         }
         if self.0.fetch_add(1, SeqCst) >= 1 {
-            self.1.store(true, SeqCst)
+            self.1.store(true, SeqCst);
         }
         Admission::Now(())
     }

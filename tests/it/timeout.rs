@@ -30,7 +30,7 @@ struct Timed {
 
 impl Timed {
     fn new(frames: &[(u64, &'static str)], alive: &Gauge) -> Self {
-        Self { frames: frames.to_vec().into_iter(), next: None, then_silent: false, _alive: alive.guard() }
+        Self { frames: Vec::from(frames).into_iter(), next: None, then_silent: false, _alive: alive.guard() }
     }
 
     fn then_silent(mut self) -> Self {

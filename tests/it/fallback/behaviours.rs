@@ -11,7 +11,6 @@ use seawall::gate::ByUpstream;
 use seawall::monitor::BreakerState;
 use seawall::timeout::TimeoutLayer;
 use seawall::{BoxError, Class};
-use tokio::time::Instant;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::provider::*;
@@ -41,7 +40,7 @@ async fn a_limited_target_is_left_at_once_whatever_it_asks_for() {
     for wait in ["2", "86400"] {
         let limited = status(429, "{}").header("retry-after", wait);
         let providers = Providers::new().on("a", [limited]).on("b", [ok()]);
-        let start = Instant::now();
+        let start = seawall::time::now();
         assert_eq!(ask(two(), &providers).await.by(), "b");
         assert_eq!((start.elapsed(), providers.asked()), (Duration::ZERO, vec!["a".into(), "b".to_owned()]));
     }
@@ -63,7 +62,7 @@ async fn one_failure_moves_one_call_and_an_outage_moves_them_all() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_target_is_dropped_in_time_and_not_asked_twice() {
     let providers = Providers::new().on("a", [Reply::Silent]).on("b", [ok()]);
-    let start = Instant::now();
+    let start = seawall::time::now();
     let got = ask_timed(two(), &providers).await;
     assert_eq!((got.by(), start.elapsed()), ("b", 5 * SECOND));
     assert_eq!(providers.asked(), ["a", "b"]);
@@ -76,11 +75,11 @@ async fn a_silent_target_is_dropped_in_time_and_not_asked_twice() {
 async fn late_content_falls_over_by_the_clock_below_or_by_the_own_limit() {
     let late = || steps(vec![send(ROLE), Step::Wait(20 * SECOND), send(TOKEN), send(DONE)]);
     let providers = Providers::new().on("a", [late()]).on("b", [healthy_stream()]);
-    let start = Instant::now();
+    let start = seawall::time::now();
     let got = ask_timed(two(), &providers).await;
     assert_eq!((got.by(), start.elapsed(), got.body.contains("[DONE]")), ("b", 10 * SECOND, true));
     let own = FallbackLayer::builder(routes(route())).first_content(3 * SECOND).build().unwrap();
-    let start = Instant::now();
+    let start = seawall::time::now();
     assert_eq!(ask(own.clone(), &providers).await.by(), "b");
     assert_eq!(start.elapsed(), 3 * SECOND);
     // The last target is not given up: what is there goes on.
@@ -108,7 +107,7 @@ async fn a_cut_answer_is_never_a_success_and_whole_where_it_was_held() {
 async fn a_stall_in_the_middle_ends_in_an_error_or_at_the_second_target() {
     let stalled = || steps(vec![send(TOKEN), Step::Wait(30 * SECOND), send(DONE)]);
     let providers = Providers::new().on("a", [stalled()]).on("b", [healthy_stream()]);
-    let start = Instant::now();
+    let start = seawall::time::now();
     let got = ask_timed(two(), &providers).await;
     assert_eq!((got.by(), got.broken, start.elapsed()), ("a", true, 10 * SECOND));
     assert_eq!(got.outcome.unwrap().verdict().unwrap().class(), Class::Stalled);
@@ -129,7 +128,7 @@ async fn a_malformed_chunk_passes_as_it_is_and_harms_nothing() {
 async fn a_stream_without_done_ends_with_its_body_and_keeps_its_usage() {
     for layer in [two(), until_the_end()] {
         let providers = Providers::new().on("a", [stream(&[ROLE, TOKEN, STOP, USAGE])]);
-        let start = Instant::now();
+        let start = seawall::time::now();
         let got = ask(layer, &providers).await;
         assert_eq!((got.by(), start.elapsed()), ("a", Duration::ZERO));
         let outcome = got.outcome.unwrap();

@@ -221,7 +221,7 @@ async fn b110_a_healthy_stream_passes_frame_by_frame_without_delay() {
         send(DONE),
     ]);
     let providers = Providers::new().on("a", [slow]);
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     let mut body = client(two(), &providers).oneshot(request(CHAT)).await.unwrap().into_body();
     assert_eq!(start.elapsed(), 2 * SECOND, "the head comes with the first content");
     let mut times = Vec::new();

@@ -58,9 +58,8 @@ fn layer() -> FallbackLayer<impl Classify<Answer, BoxError> + Clone> {
         .target(Target::at("fast").model("fast-1"))
         .target(Target::at("careful").model("careful-1"));
     let routes = Routes::builder().named("fast").unwrap().named("careful").unwrap().route(route);
-    let judge = classify::responses(|answer: &Answer| match answer.overloaded {
-        true => Verdict::new(Class::Transient),
-        false => Verdict::SUCCESS,
+    let judge = classify::responses(|answer: &Answer| {
+        if answer.overloaded { Verdict::new(Class::Transient) } else { Verdict::SUCCESS }
     });
     FallbackLayer::builder(routes.build().unwrap()).classify(judge).build().unwrap()
 }

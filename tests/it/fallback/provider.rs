@@ -321,6 +321,7 @@ pub(super) async fn try_ask(layer: FallbackLayer, providers: &Providers) -> Resu
 }
 
 /// Intake and fallback over another inner stack.
+#[expect(clippy::needless_pass_by_value, reason = "a test makes its layers in the call")]
 pub(super) fn over<S, B>(
     intake: IntakeLayer,
     layer: FallbackLayer,

@@ -58,7 +58,7 @@ async fn a_targets_own_timeout_is_over_with_its_commit() {
     let own = |target: &str| Target::at(target).timeout(4 * SECOND);
     let layer = || FallbackLayer::new(routes(Route::to("large").target(own("a")).target(own("b"))));
     let providers = Providers::new().on("a", [Reply::Silent]).on("b", [ok()]);
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     assert_eq!(ask(layer(), &providers).await.by(), "b");
     assert_eq!((start.elapsed(), providers.alive.now()), (4 * SECOND, 0));
     let long = steps(vec![send(TOKEN), Step::Wait(20 * SECOND), send(DONE)]);
@@ -99,7 +99,7 @@ async fn a_failure_that_never_ends_is_dropped_and_not_waited_for() {
     };
     let endless = Reply::Answer { after, status: 503, headers, steps };
     let providers = Providers::new().on("a", [endless]).on("b", [ok()]);
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     let got =
         read(over(IntakeLayer::new(), two(), providers.clone()).oneshot(request(CHAT)).await.unwrap()).await;
     assert_eq!((got.by(), start.elapsed(), providers.alive.now()), ("b", SECOND, 0));
@@ -214,7 +214,7 @@ async fn where_the_head_commits_nothing_is_looked_at() {
     let providers =
         Providers::new().on("a", [steps(vec![Step::Wait(SECOND), send(STREAM_ERROR)])]).on("b", [ok()]);
     let layer = FallbackLayer::new(routes(route().commit(Commit::Head)));
-    let start = tokio::time::Instant::now();
+    let start = seawall::time::now();
     let response = client(layer, &providers).oneshot(request(CHAT)).await.unwrap();
     assert_eq!(start.elapsed(), Duration::ZERO);
     let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -287,7 +287,7 @@ async fn a_short_wait_is_kept_at_the_target_and_a_long_one_left_to_the_next() {
         let providers = Providers::new().on("a", [limited, ok()]).on("b", [ok()]);
         let below =
             ServiceBuilder::new().layer(RetryLayer::new(RetryPolicy::llm())).layer(OutcomeLayer::new());
-        let start = tokio::time::Instant::now();
+        let start = seawall::time::now();
         let stack = over(IntakeLayer::new(), two(), below.service(providers));
         let got = read(stack.oneshot(request(CHAT)).await.unwrap()).await;
         assert_eq!((got.by(), start.elapsed().as_secs()), (by, seconds));
