@@ -72,10 +72,12 @@ pub(crate) fn sums(guard: &CostGuard) -> (Usd, Usd) {
     (account.spent, account.reserved)
 }
 
+type Answers = VecDeque<Result<Response<TestBody>, BoxError>>;
+
 /// An upstream that gives prepared answers and counts how often it was asked.
 #[derive(Clone, Default)]
 pub(crate) struct Upstream {
-    answers: Arc<Mutex<VecDeque<Result<Response<TestBody>, BoxError>>>>,
+    answers: Arc<Mutex<Answers>>,
     pub(crate) asked: Arc<AtomicUsize>,
 }
 
@@ -122,7 +124,7 @@ pub(crate) fn json(body: &str) -> Response<TestBody> {
 
 pub(crate) fn sse(events: &[&str]) -> Response<TestBody> {
     let events: Vec<String> = events.iter().map(|data| format!("data: {data}\n\n")).collect();
-    let parts: Vec<&[u8]> = events.iter().map(|event| event.as_bytes()).collect();
+    let parts: Vec<&[u8]> = events.iter().map(String::as_bytes).collect();
     response(200, "text/event-stream", &parts)
 }
 
