@@ -60,8 +60,11 @@ impl Sizing {
         };
         // Zero is no length that an answer could have: some clients say "no limit" so.
         let asked = call.and_then(|call| call.output_bound).filter(|&tokens| tokens > 0);
-        let caps = [asked, model_cap, self.output_cap].into_iter().flatten();
-        let output = caps.min().unwrap_or(self.unknown_output);
+        let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let output = least(least(asked, model_cap), self.output_cap).unwrap_or(self.unknown_output);
         let choices = call.and_then(|call| call.choices).unwrap_or(1).max(1);
         Some(Tokens { input, output: output.saturating_mul(u64::from(choices)) })
     }

@@ -15,7 +15,7 @@ use crate::cost_guard::budget::Spender;
 use crate::cost_guard::calendar;
 use crate::cost_guard::ledger::{Ask, Cause, Denied, HoldId, Ledger, Marks, MemoryLedger, Reservation};
 use crate::cost_guard::money::Usd;
-use crate::cost_guard::price::{Circumstances, Settled, Tariff};
+use crate::cost_guard::price::{Circumstances, Tariff};
 use crate::cost_guard::reader::Reads;
 use crate::cost_guard::settle::{Basis, Charge, HeadSeen, Said, Settling, Unreported};
 use crate::cost_guard::table::Prices;
@@ -77,7 +77,7 @@ impl<R, L: Ledger> CostGuard<R, L> {
         let table = inner.prices.load();
         let tariff = table.tariff(call.upstream.as_ref(), call.model.as_ref())?;
         let at = Circumstances { service_tier: call.service_tier.as_ref(), hour: inner.hour(tariff) };
-        let cost = tariff.settled_by().cost(usage, &at);
+        let cost = tariff.cost(usage, &at);
         inner.ledger.charge(&Spender::of(call), cost);
         Some(cost)
     }
@@ -158,7 +158,7 @@ where
         let permit = |hold| CostPermit {
             inner: inner.clone(),
             hold,
-            price: Some(tariff.settled_by()),
+            price: Some(tariff.clone()),
             tokens: tokens.unwrap_or_default(),
             reserved: reserved.unwrap_or_default(),
             head: HeadSeen::None,
@@ -200,7 +200,7 @@ pub struct CostPermit<L: Ledger> {
     /// `None`: nothing is reserved, because nothing could be or need be.
     hold: Option<L::Hold>,
     /// The prices at which it was admitted. `None`: no price is known.
-    price: Option<Settled>,
+    price: Option<Arc<Tariff>>,
     tokens: Tokens,
     reserved: Usd,
     head: HeadSeen,

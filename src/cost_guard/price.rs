@@ -3,8 +3,6 @@
 #[cfg(all(test, not(seawall_loom)))]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::call::{Key, Usage};
 use crate::cost_guard::money::{Rate, Usd};
 
@@ -297,31 +295,11 @@ pub(crate) struct Tariff {
     /// Of the base prices.
     dearest: Dearest,
     /// Where the price depends on more than the class.
-    pub(crate) steps: Option<Arc<Steps>>,
-}
-
-/// What a settlement needs of a price. A copy, so that threads with calls to one model do not fight over a count of
-/// references; few prices have steps.
-#[derive(Clone, Debug)]
-pub(crate) struct Settled {
-    base: Resolved,
-    request: Usd,
-    steps: Option<Arc<Steps>>,
-}
-
-impl Settled {
-    /// What this usage costs.
-    pub(crate) fn cost(&self, usage: &Usage, at: &Circumstances<'_>) -> Usd {
-        let rates = match &self.steps {
-            None => self.base,
-            Some(steps) => steps.rates(self.base, usage.input.unwrap_or(0), at),
-        };
-        rates.cost(usage).saturating_add(self.request)
-    }
+    pub(crate) steps: Option<Steps>,
 }
 
 /// What a price depends on beside the class. Dearest first is not assumed anywhere.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Steps {
     tiers: Vec<Step>,
     services: Vec<(Key, Resolved, Vec<Step>)>,
@@ -363,7 +341,7 @@ impl Tariff {
             dearest: Dearest::of(&base, price.request),
             request: price.request,
             max_output: price.max_output,
-            steps: (!plain).then(|| Arc::new(steps)),
+            steps: (!plain).then_some(steps),
         }
     }
 
@@ -372,10 +350,13 @@ impl Tariff {
         self.steps.as_ref().is_some_and(|steps| steps.off_peak.is_some())
     }
 
-    /// What a call under way keeps of it.
-    #[inline]
-    pub(crate) fn settled_by(&self) -> Settled {
-        Settled { base: self.base, request: self.request, steps: self.steps.clone() }
+    /// What this usage costs.
+    pub(crate) fn cost(&self, usage: &Usage, at: &Circumstances<'_>) -> Usd {
+        let rates = match &self.steps {
+            None => self.base,
+            Some(steps) => steps.rates(self.base, usage.input.unwrap_or(0), at),
+        };
+        rates.cost(usage).saturating_add(self.request)
     }
 
     /// No prompt up to this size is dearer than so, whatever classes its tokens are in and whenever it is.

@@ -13,7 +13,7 @@
 use crate::call::{Outcome, Usage};
 use crate::cost_guard::bound::Tokens;
 use crate::cost_guard::money::Usd;
-use crate::cost_guard::price::{Circumstances, Settled};
+use crate::cost_guard::price::{Circumstances, Tariff};
 use crate::gate::End;
 use crate::verdict::{Reach, Verdict};
 
@@ -84,7 +84,7 @@ pub(crate) enum Charge {
 
 /// All that a settlement goes by.
 pub(crate) struct Settling<'a> {
-    pub(crate) price: &'a Settled,
+    pub(crate) price: &'a Tariff,
     pub(crate) at: Circumstances<'a>,
     /// The bounds, and what was reserved by them.
     pub(crate) tokens: Tokens,

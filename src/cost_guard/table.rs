@@ -46,7 +46,7 @@ pub struct PriceTable {
 #[derive(Clone, Debug)]
 struct Entry {
     price: Arc<Price>,
-    tariff: Tariff,
+    tariff: Arc<Tariff>,
 }
 
 #[derive(Clone, Debug)]
@@ -182,7 +182,7 @@ impl PriceTable {
         time::now().saturating_duration_since(self.loaded)
     }
 
-    pub(crate) fn tariff(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<&Tariff> {
+    pub(crate) fn tariff(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<&Arc<Tariff>> {
         self.find(upstream, model).map(|entry| &entry.tariff)
     }
 
@@ -216,7 +216,7 @@ impl PriceTable {
 
 impl Entry {
     fn new(price: Price) -> Self {
-        Self { tariff: Tariff::new(&price), price: Arc::new(price) }
+        Self { tariff: Arc::new(Tariff::new(&price)), price: Arc::new(price) }
     }
 }
 

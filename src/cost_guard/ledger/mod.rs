@@ -15,6 +15,7 @@ mod wait;
 
 use std::cell::Cell;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub const MOST_BUDGETS: usize = 8;
 
 /// Identifies a reservation within this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HoldId(u64);
+pub struct HoldId(NonZeroU64);
 
 impl HoldId {
     /// One that nobody in this process had before.
@@ -47,14 +48,15 @@ impl HoldId {
                 id = NEXT.fetch_add(BLOCK, Ordering::Relaxed);
             }
             mine.set(id + 1);
-            Self(id)
+            // Wrapped around, a number above zero would come after half a million years.
+            Self(NonZeroU64::MIN.saturating_add(id))
         })
     }
 
     /// As a number.
     #[must_use]
     pub const fn get(self) -> u64 {
-        self.0
+        self.0.get()
     }
 }
 

@@ -27,7 +27,7 @@ fn usage(counts: [u64; 8]) -> Usage {
 }
 
 fn cost(price: &Price, usage: &Usage, at: &Circumstances<'_>) -> Usd {
-    Tariff::new(price).settled_by().cost(usage, at)
+    Tariff::new(price).cost(usage, at)
 }
 
 #[test]
