@@ -31,5 +31,6 @@
 /// | `` `MyError` cannot carry a refusal `` | the layer must be able to refuse in the inner service's error type, and to find a refusal of a layer below in it | below the layer `.map_err(seawall::Fault::Inner)`, or `.map_err(seawall::BoxError::from)`; or implement [`Failure`](crate::Failure) and `From<Refusal>` |
 /// | `` `Prompt` does not say what it asks for `` | the layer reads deadline, priority or key from the request | `impl seawall::call::Describe for Prompt {}`; or `.blind()` on the layer's builder; or [`Tagged`](crate::call::Tagged) for a foreign type |
 /// | `the trait bound … Clone is not satisfied` | a call that waited goes on with a clone of the inner service | put a [`Buffer`](https://docs.rs/tower/latest/tower/buffer/) or another shared handle below |
+/// | `` `Prompt` cannot be sent to another target `` | a fallback aims each try anew from the request | over HTTP an [`IntakeLayer`](crate::call::IntakeLayer) above; for an own type implement [`Aim`](crate::call::Aim) |
 /// | `` `…` cannot tell what `Answer` means `` | the layer judges answers, and there is no default judgement of your own type | give the layer a classifier, see [`classify`](crate::classify) |
 pub mod compiler_messages {}

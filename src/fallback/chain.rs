@@ -289,10 +289,12 @@ impl<R> Chain<R> {
     /// Notes a failure; says whether another target may be asked after it.
     pub(super) fn failed<C>(&mut self, fact: Fact, rules: &Rules<C>) -> bool {
         let Some(target) = self.target(self.current).cloned() else { return false };
-        if let Some(started) = self.started {
+        let verdict = fact.verdict;
+        // What a request or one of our own layers is to blame for says nothing of the target's pace.
+        let slow = matches!(verdict.class(), Class::Transient | Class::Stalled | Class::Throttled);
+        if let Some(started) = self.started.filter(|_| slow) {
             target.pace.observe((time::now() - started).saturating_add(Pace::FAILURE));
         }
-        let verdict = fact.verdict;
         let away = target.settings.triggers.unwrap_or(rules.triggers).away(verdict);
         let cold = self.cold();
         cold.last = Some(fact);

@@ -29,6 +29,12 @@ pub enum Taken<R, E, H> {
 /// Where a response commits. Implemented for [`BodyEnd`], [`Head`] and [`Telling`]; sealed by its private parts.
 ///
 /// All that the service asks of the inner service goes through this one trait: see `gate/mode.rs`.
+#[diagnostic::on_unimplemented(
+    message = "a fallback cannot serve `{Req}` over `{S}`",
+    note = "responses of your own: end the layer with `.at_head()`, and give its builder `.classify(..)`",
+    note = "the error type must tell a refusal: below the layer `.map_err(seawall::BoxError::from)`, or see `seawall::Failure`",
+    note = "see `seawall::docs::compiler_messages`"
+)]
 pub trait Ends<S, Req, C> {
     /// What the service answers.
     type Response;
