@@ -194,7 +194,6 @@ async fn of_a_hundred_parallel_worst_case_calls_one_passes() {
     assert_eq!(layer.gate().ledger().account("total budget", "").unwrap().spent, Usd::cents(5));
 }
 
-#[expect(clippy::print_stdout, reason = "how early calls begin to wait is worth knowing")]
 #[tokio::test(start_paused = true)]
 async fn a_budget_is_used_to_97_percent_before_it_is_exhausted() {
     let table = PriceTable::new().model("m", Price::per_million("2.50", "10").unwrap());
