@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::convert::Infallible;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -12,12 +13,12 @@ use seawall::bulkhead::BulkheadLayer;
 use seawall::call::Key;
 use seawall::circuit_breaker::CircuitBreakerLayer;
 use seawall::gate::{Admission, Gate, GateLayer};
-use seawall::{BoxError, Refusal, RefusalKind, Verdict, classify};
+use seawall::{BoxError, Fault, Refusal, RefusalKind, Verdict, classify};
 use tower::limit::ConcurrencyLimit;
 use tower::timeout::Timeout;
 use tower::{Layer, Service};
 
-use support::{Echo, HttpEcho, call, drain};
+use support::{Echo, HttpEcho, TypedEcho, call, drain};
 
 /// A gate that decides nothing: the cost of the service itself.
 #[derive(Clone, Copy)]
@@ -90,12 +91,13 @@ fn one_state_a_key(c: &mut Criterion) {
 
 fn refusing(c: &mut Criterion) {
     own(c, "refusal", "tower_concurrency_limit", ConcurrencyLimit::new(Echo, 64));
-    own(c, "refusal", "gate", GateLayer::from_gate(Closed).at_head().layer(Echo));
-    own(c, "refusal", "bulkhead", BulkheadLayer::new(0).at_head().layer(Echo));
-    let breaker = CircuitBreakerLayer::builder().classify(classify::from_fn(good));
+    own(c, "refusal", "gate", GateLayer::from_gate(Closed).at_head().layer(TypedEcho));
+    own(c, "refusal", "bulkhead", BulkheadLayer::new(0).at_head().layer(TypedEcho));
+    let typed = classify::from_fn(|_: Result<&u64, &Fault<Infallible>>| Verdict::SUCCESS);
+    let breaker = CircuitBreakerLayer::builder().classify(typed);
     let breaker = breaker.build().expect("the defaults are sound").at_head();
     breaker.gate().force_open();
-    own(c, "refusal", "breaker", breaker.layer(Echo));
+    own(c, "refusal", "breaker", breaker.layer(TypedEcho));
 }
 
 fn over_http(c: &mut Criterion) {

@@ -17,7 +17,11 @@
 //! |---|---|
 //! | [`IntakeLayer`](call::IntakeLayer) | reads the request once, for all below |
 //! | [`TimeoutLayer`](timeout::TimeoutLayer) with `total` | sets the deadline that all below obey |
+//! | [`FallbackLayer`](fallback::FallbackLayer) | sees every refusal and failure below, and goes on to the next target |
+//! | [`RetryLayer`](retry::RetryLayer) | each attempt pays below; nothing is held while it waits |
 //! | [`CircuitBreakerLayer`](circuit_breaker::CircuitBreakerLayer) | sees each attempt and its timeout; refuses before anything is spent |
+//! | [`CostGuardLayer`](cost_guard::CostGuardLayer) | reserves each attempt at its own target's price, before any wait |
+//! | [`TokenBucketLayer`](token_bucket::TokenBucketLayer) | each attempt spends quota; what is refused below comes back |
 //! | [`BulkheadLayer`](bulkhead::BulkheadLayer) | the shortest hold: a slot is taken last |
 //! | [`TimeoutLayer`](timeout::TimeoutLayer) with `head`, `first_content`, `idle` | inside, so that the breaker counts what hangs |
 //! | [`OutcomeLayer`](call::OutcomeLayer) | reads the response once, for all above |

@@ -22,6 +22,7 @@
 //! assert_eq!(classifier.classify(Ok(&busy)).class(), Class::Throttled);
 //! ```
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
@@ -117,7 +118,8 @@ pub struct Verdict {
     scope: Scope,
     reason: Reason,
     reach: Reach,
-    hint: Option<Duration>,
+    /// Whole nanoseconds, so that a verdict is small: permits carry one.
+    hint: Option<NonZeroU64>,
 }
 
 impl Verdict {
@@ -183,8 +185,10 @@ impl Verdict {
     #[must_use]
     pub const fn with_hint(mut self, hint: Option<Duration>) -> Self {
         self.hint = match hint {
-            Some(wait) if !wait.is_zero() => Some(wait),
-            _ => None,
+            // Beyond 584 years a wait is as long as it gets.
+            Some(wait) if wait.as_nanos() > u64::MAX as u128 => Some(NonZeroU64::MAX),
+            Some(wait) => NonZeroU64::new(wait.as_secs() * 1_000_000_000 + wait.subsec_nanos() as u64),
+            None => None,
         };
         self
     }
@@ -216,7 +220,10 @@ impl Verdict {
     /// The wait that the upstream asked for, if it asked for one; never zero.
     #[must_use]
     pub const fn hint(&self) -> Option<Duration> {
-        self.hint
+        match self.hint {
+            Some(nanos) => Some(Duration::from_nanos(nanos.get())),
+            None => None,
+        }
     }
 
     /// Whether this is a good answer.

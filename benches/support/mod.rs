@@ -1,6 +1,7 @@
 //! What the benches share: services that answer at once, and one way to drive them.
 #![allow(dead_code, unreachable_pub, reason = "each bench uses a part of this")]
 
+use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
 use std::hint::black_box;
 use std::pin::pin;
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
-use seawall::BoxError;
+use seawall::{BoxError, Fault};
 use tower::Service;
 
 /// A service over an own type that answers at once.
@@ -24,6 +25,26 @@ impl Service<u64> for Echo {
 
     #[inline]
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: u64) -> Self::Future {
+        ready(Ok(black_box(request)))
+    }
+}
+
+/// The same with an error type that carries a refusal without a box.
+#[derive(Clone, Copy)]
+pub struct TypedEcho;
+
+impl Service<u64> for TypedEcho {
+    type Response = u64;
+    type Error = Fault<Infallible>;
+    type Future = Ready<Result<u64, Self::Error>>;
+
+    #[inline]
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
     }
 

@@ -98,7 +98,7 @@ impl Cell {
 
     /// Counts a success without the lock, where that changes no decision.
     #[inline]
-    fn add_success(&self, now: u64, ticket: Ticket) -> bool {
+    pub(super) fn add_success(&self, now: u64, ticket: Ticket) -> bool {
         let mut hot = self.hot.load(Ordering::Acquire);
         while hot & MODE == 0
             && generation(hot) == ticket.generation

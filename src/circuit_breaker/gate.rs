@@ -16,7 +16,7 @@ use crate::verdict::StatusClassifier;
 use super::cell::Cell;
 use super::permit::BreakerPermit;
 use super::settings::Settings;
-use super::state::{Admit, Moved, Recorded, Sample, State, Ticket};
+use super::state::{Admit, Moved, NEVER, Recorded, Sample, State, Ticket};
 
 /// A circuit breaker: the gate, and the handle on its state.
 ///
@@ -167,11 +167,15 @@ impl<Req, C, R: Read<Req>> Gate<Req> for CircuitBreaker<C, R> {
     type Permit = BreakerPermit<C>;
     type Wait = NoWait<C>;
 
-    /// Without the lock, and without the clock while closed.
+    /// Without the lock, and without the clock while closed or held open.
     #[inline]
     fn shut(&self) -> bool {
         let inner = &self.inner;
-        inner.cell.is_shut() && !inner.shared.observe_only && inner.now() < inner.cell.open_until()
+        if !inner.cell.is_shut() || inner.shared.observe_only {
+            return false;
+        }
+        let until = inner.cell.open_until();
+        until == NEVER || inner.now() < until
     }
 
     #[inline]

@@ -94,9 +94,34 @@ impl<C> BreakerPermit<C> {
 impl<C> Permit for BreakerPermit<C> {
     #[inline]
     fn settle(self, end: End, outcome: Option<&Outcome>) {
-        let inner = &*self.inner;
         let clock = time::now();
-        let now = inner.tick(clock);
+        let now = self.inner.tick(clock);
+        // The healthy call has nothing to weigh.
+        let good = self.verdict.as_ref().is_some_and(Verdict::is_success);
+        let plain = end == End::Complete && outcome.is_none() && self.ticket.probe == 0;
+        if good
+            && plain
+            && self.inner.settings.slow.is_none()
+            && self.inner.cell.add_success(now, self.ticket)
+        {
+            return;
+        }
+        self.weigh(end, outcome, clock, now);
+    }
+
+    #[inline]
+    fn pending(&mut self) {
+        if self.since == NEVER {
+            self.since = self.inner.now();
+        }
+    }
+}
+
+impl<C> BreakerPermit<C> {
+    /// Settles whatever is not plainly good.
+    #[inline(never)]
+    fn weigh(&self, end: End, outcome: Option<&Outcome>, clock: Instant, now: u64) {
+        let inner = &*self.inner;
         let verdict = self.judge(end, outcome, now);
         let vote = self.vote(&verdict);
         let slow = inner.settings.slow.is_some_and(|rule| self.is_slow(rule, outcome, clock));
@@ -105,13 +130,6 @@ impl<C> Permit for BreakerPermit<C> {
         if end == End::Abandoned {
             inner.abandoned.fetch_add(1, Ordering::Relaxed);
             inner.shared.observers.raise(|| Event::Abandoned { label: &inner.label });
-        }
-    }
-
-    #[inline]
-    fn pending(&mut self) {
-        if self.since == NEVER {
-            self.since = self.inner.now();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! All integration tests in one binary: a module a concern.
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic; the line says where")]
 
+mod allocations;
 mod auto_traits;
 mod body;
 mod bursts;
