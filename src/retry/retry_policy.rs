@@ -154,6 +154,9 @@ struct Asked<'a> {
     rule: Option<&'a Rule>,
 }
 
+/// Timers fire at whole milliseconds, and so up to one late.
+const TIMER: Duration = Duration::from_millis(1);
+
 /// A wait, and by how much it is longer so that not all clients come back at once.
 #[derive(Clone, Copy)]
 struct Wait {
@@ -164,8 +167,10 @@ struct Wait {
 impl Wait {
     /// The wait that ends before `end`: spread, or else as it is.
     fn before(self, now: Instant, end: Option<Instant>) -> Option<Duration> {
-        let fits =
-            |wait: &Duration| time::checked_add(now, *wait).is_some_and(|at| end.is_none_or(|end| at < end));
+        let fits = |wait: &Duration| {
+            let at = time::checked_add(now, wait.saturating_add(TIMER));
+            at.is_some_and(|at| end.is_none_or(|end| at <= end))
+        };
         [self.least.saturating_add(self.spread), self.least].into_iter().find(fits)
     }
 }

@@ -93,7 +93,7 @@ async fn a_hint_past_the_deadline_stops_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_spread_above_a_hint_gives_way_to_the_deadline() {
-    for _ in 0..50 {
+    for _ in 0..500 {
         let mut request = post();
         request.extensions_mut().insert(crate::Deadline::within(ms(4010)));
         let upstream = Upstream::new([Reply::Says(429, &[("retry-after", "4")]), Reply::Says(200, &[])]);
