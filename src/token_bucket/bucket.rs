@@ -20,6 +20,7 @@
 use smallvec::SmallVec;
 
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::token_bucket::few::Few;
 
 /// Ticks in a nanosecond.
 pub(super) const TICKS: u64 = 64;
@@ -27,9 +28,7 @@ pub(super) const TICKS: u64 = 64;
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// Costs in units, one a dimension.
-pub(super) type Costs = SmallVec<[u64; 4]>;
-/// What was taken, one a dimension.
-pub(super) type Charges = SmallVec<[Charge; 4]>;
+pub(super) type Costs = Few<u64>;
 
 /// The whole nanoseconds that cover these ticks.
 pub(super) const fn nanos_up(ticks: u64) -> u64 {
@@ -53,6 +52,10 @@ impl Rate {
     /// Where the TAT goes if `cost` passes now, or how many ticks too early it is.
     #[inline]
     pub(super) fn pass(self, tat: u64, now: u64, cost: u64) -> Result<u64, u64> {
+        if cost == 0 {
+            // What takes nothing is not held up by the debt of others.
+            return Ok(tat);
+        }
         let next = tat.max(now).saturating_add(self.span(cost));
         let limit = now.saturating_add(self.span(self.burst));
         if next <= limit { Ok(next) } else { Err(next - limit) }
@@ -88,15 +91,6 @@ impl Rate {
     }
 }
 
-/// What was taken of one dimension.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Charge {
-    /// Units.
-    pub(super) cost: u64,
-    /// The TAT after it, plus what had been given back by then.
-    pub(super) until: u64,
-}
-
 /// Which dimension is short, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Short {
@@ -116,8 +110,6 @@ pub(super) struct Meter {
     tat: AtomicU64,
     interval: AtomicU64,
     burst: AtomicU64,
-    /// Ticks given back so far.
-    returned: AtomicU64,
 }
 
 impl Meter {
@@ -126,7 +118,6 @@ impl Meter {
             tat: AtomicU64::new(0),
             interval: AtomicU64::new(rate.interval),
             burst: AtomicU64::new(rate.burst),
-            returned: AtomicU64::new(0),
         }
     }
 
@@ -140,21 +131,18 @@ impl Meter {
         self.tat.load(Ordering::Acquire)
     }
 
+    /// Takes `cost`, or says how many ticks too early it is.
     #[inline]
-    pub(super) fn take(&self, now: u64, cost: u64) -> Result<Charge, u64> {
+    pub(super) fn take(&self, now: u64, cost: u64) -> Result<(), u64> {
         if cost == 0 {
-            // What takes nothing is not held up by the debt of others.
-            return Ok(Charge::default());
+            return Ok(());
         }
         let rate = self.rate();
         let mut tat = self.tat.load(Ordering::Acquire);
         loop {
             let next = rate.pass(tat, now, cost)?;
             match self.tat.compare_exchange_weak(tat, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => {
-                    let until = next.saturating_add(self.returned.load(Ordering::Relaxed));
-                    return Ok(Charge { cost, until });
-                }
+                Ok(_) => return Ok(()),
                 Err(seen) => tat = seen,
             }
         }
@@ -173,17 +161,16 @@ impl Meter {
         let _ = self.tat.fetch_update(Ordering::AcqRel, Ordering::Acquire, |tat| Some(to(tat)));
     }
 
-    /// Gives `units` of a charge back.
+    /// Gives `units` of a `cost` back that was taken at the instant `since`.
     ///
-    /// Where only what has `undrained` counts, no more comes back than what has not flowed in again since: then it is, at
-    /// every instant, as if the units had never been taken, and the bound of the rate holds for what was really used.
-    pub(super) fn give_back(&self, now: u64, charge: Charge, units: u64, undrained: bool) {
-        let mut ticks = self.rate().span(units.min(charge.cost));
+    /// Where only what is `undrained` counts, no more comes back than what cannot have flowed in again since: then the
+    /// bound of the rate holds for what was really used. Whatever else was taken or given back meanwhile, what was taken
+    /// at `since` has not flowed in before `since + cost · interval`.
+    pub(super) fn give_back(&self, now: u64, since: u64, cost: u64, units: u64, undrained: bool) {
+        let rate = self.rate();
+        let mut ticks = rate.span(units.min(cost));
         if undrained {
-            // What others gave back since has moved this charge forward.
-            let place = charge.until.saturating_sub(self.returned.load(Ordering::Acquire));
-            ticks = ticks.min(place.saturating_sub(now));
-            self.returned.fetch_add(ticks, Ordering::AcqRel);
+            ticks = ticks.min(since.saturating_add(rate.span(cost)).saturating_sub(now));
         }
         if ticks > 0 {
             self.lower(ticks);
@@ -245,36 +232,44 @@ impl Bucket {
         self.meters().map(Meter::rate).collect()
     }
 
-    /// Takes all costs, or none and says which dimension is short for how long.
+    /// Takes all costs, or none and says which dimension is short for the longest time.
     #[inline]
-    pub(super) fn take(&self, now: u64, costs: &[u64]) -> Result<Charges, Short> {
-        let mut charges = Charges::new();
-        if let (None, &[cost]) = (&self.second, costs) {
-            let taken = self.first.take(now, cost).map_err(|wait| Short { dimension: 0, wait })?;
-            charges.push(taken);
-            return Ok(charges);
+    pub(super) fn take(&self, now: u64, costs: &Costs) -> Result<(), Short> {
+        match (costs, &self.second) {
+            (Few::One([cost]), _) => self.first.take(now, *cost).map_err(|wait| Short { dimension: 0, wait }),
+            (Few::Two([first, cost]), Some(second)) => {
+                let checked = second.rate().pass(second.tat(), now, *cost);
+                if checked.is_ok() && self.first.take(now, *first).is_ok() {
+                    let Err(wait) = second.take(now, *cost) else { return Ok(()) };
+                    self.first.undo(*first);
+                    return Err(self.short(now, costs).unwrap_or(Short { dimension: 1, wait }));
+                }
+                // Nothing is short any more: asked again, it may pass.
+                Err(self.short(now, costs).unwrap_or(Short { dimension: 0, wait: 1 }))
+            }
+            _ => self.take_many(now, costs),
         }
+    }
+
+    fn take_many(&self, now: u64, costs: &Costs) -> Result<(), Short> {
         if let Some(short) = self.short(now, costs) {
             return Err(short);
         }
-        for (dimension, (meter, &cost)) in self.meters().zip(costs).enumerate() {
-            match meter.take(now, cost) {
-                Ok(charge) => charges.push(charge),
-                Err(wait) => {
-                    for (meter, charge) in self.meters().zip(&charges) {
-                        meter.undo(charge.cost);
-                    }
-                    return Err(Short { dimension, wait });
+        for (dimension, (meter, &cost)) in self.meters().zip(&**costs).enumerate() {
+            if let Err(wait) = meter.take(now, cost) {
+                for (meter, &cost) in self.meters().zip(costs.iter().take(dimension)) {
+                    meter.undo(cost);
                 }
+                return Err(Short { dimension, wait });
             }
         }
-        Ok(charges)
+        Ok(())
     }
 
     /// The dimension that is short for the longest time.
     pub(super) fn short(&self, now: u64, costs: &[u64]) -> Option<Short> {
         let waits = self.meters().zip(costs).enumerate();
-        let waits = waits.filter(|(_, (_, cost))| **cost > 0).filter_map(|(dimension, (meter, &cost))| {
+        let waits = waits.filter_map(|(dimension, (meter, &cost))| {
             let wait = meter.rate().pass(meter.tat(), now, cost).err()?;
             Some(Short { dimension, wait })
         });

@@ -367,6 +367,9 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
             [one] if self.lease > one.rate.burst => {
                 return Err(ConfigError::new("leases", "must not be larger than the burst"));
             }
+            [one] if self.lease > 0 && one.quota.is_strict() => {
+                return Err(ConfigError::new("leases", "must not be set for a strict quota"));
+            }
             [_, _, ..] if self.lease > 0 => {
                 return Err(ConfigError::new("leases", "must not be set for several dimensions"));
             }
@@ -378,6 +381,8 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
         }
         let config = Config {
             undrained: dimensions.iter().any(|dimension| dimension.quota.is_strict()),
+            only_requests: matches!(&*dimensions, [Dimension { counts: Counts::Requests, .. }]),
+            settles: dimensions.iter().any(|dimension| dimension.actual.is_some()),
             dimensions: dimensions.into(),
             label,
             observers: self.observers,

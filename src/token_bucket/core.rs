@@ -10,7 +10,7 @@ use std::task::Waker;
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
-use crate::token_bucket::bucket::{Bucket, Charge, Charges, Rate, Short};
+use crate::token_bucket::bucket::{Bucket, Costs, Rate, Short};
 use crate::token_bucket::queue::{Joined, Polled, Queue, Waiter, Wakers};
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Core {
 
     /// Takes the costs if nobody is before and nothing pauses. `None`: somebody is, or something does.
     #[inline]
-    pub(super) fn take(&self, now: u64, costs: &[u64]) -> Option<Result<Charges, Short>> {
+    pub(super) fn take(&self, now: u64, costs: &Costs) -> Option<Result<(), Short>> {
         if !self.is_open(now) {
             return None;
         }
@@ -52,7 +52,7 @@ impl Core {
     }
 
     /// Takes the costs without ever waiting.
-    pub(super) fn take_or_refuse(&self, now: u64, costs: &[u64]) -> Result<Charges, Short> {
+    pub(super) fn take_or_refuse(&self, now: u64, costs: &Costs) -> Result<(), Short> {
         let paused = self.paused_for(now);
         if paused == 0 {
             return self.bucket.take(now, costs);
@@ -77,26 +77,34 @@ impl Core {
     /// Gives a place up; what was granted meanwhile comes back in full.
     pub(super) fn leave(&self, now: u64, ticket: u64, undrained: bool) {
         let granted = self.with_queue(|queue, wakers| queue.leave(&self.bucket, now, ticket, wakers));
-        if let Some(charges) = granted {
-            self.give_back_all(now, &charges, undrained);
+        if let Some((since, costs)) = granted {
+            self.give_back_all(now, since, &costs, undrained);
         }
     }
 
-    pub(super) fn give_back_all(&self, now: u64, charges: &[Charge], undrained: bool) {
-        for (meter, charge) in self.bucket.meters().zip(charges) {
-            meter.give_back(now, *charge, charge.cost, undrained);
+    /// Gives everything back that was taken at the instant `since`.
+    pub(super) fn give_back_all(&self, now: u64, since: u64, costs: &Costs, undrained: bool) {
+        for (meter, &cost) in self.bucket.meters().zip(&**costs) {
+            meter.give_back(now, since, cost, cost, undrained);
         }
         self.moved_up(now);
     }
 
-    /// Settles one dimension's charge to what it really was.
-    pub(super) fn settle(&self, now: u64, dimension: usize, charge: Charge, actual: u64, undrained: bool) {
+    /// Settles the `cost` that was taken of one dimension at the instant `since` to what it really was.
+    pub(super) fn settle(
+        &self,
+        now: u64,
+        dimension: usize,
+        (since, cost): (u64, u64),
+        actual: u64,
+        undrained: bool,
+    ) {
         let Some(meter) = self.bucket.meter(dimension) else { return };
-        if actual < charge.cost {
-            meter.give_back(now, charge, charge.cost - actual, undrained);
+        if actual < cost {
+            meter.give_back(now, since, cost, cost - actual, undrained);
             self.moved_up(now);
-        } else if actual > charge.cost {
-            meter.charge(now, actual - charge.cost);
+        } else if actual > cost {
+            meter.charge(now, actual - cost);
             self.moved_back(now);
         }
     }

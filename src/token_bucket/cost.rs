@@ -4,7 +4,6 @@ use std::fmt;
 
 use crate::call::{Blind, Call, Describe, Described, Read};
 use crate::deadline::Deadline;
-use crate::token_bucket::bucket::Costs;
 
 /// A number of units. What is no number of units (`NaN`, a negative or an infinite number) is more than any bucket holds,
 /// and the request is refused as too large.
@@ -64,7 +63,7 @@ pub trait ReadCosts<Req>: sealed::Sealed {
     fn deadline(&self, request: &Req) -> Option<Deadline>;
     /// Fills in the costs that closures know.
     #[doc(hidden)]
-    fn fill(&self, request: &Req, costs: &mut Costs);
+    fn fill(&self, request: &Req, costs: &mut [u64]);
 }
 
 impl<Req: Describe> ReadCosts<Req> for Described {
@@ -77,7 +76,7 @@ impl<Req: Describe> ReadCosts<Req> for Described {
     }
 
     #[inline]
-    fn fill(&self, _request: &Req, _costs: &mut Costs) {}
+    fn fill(&self, _request: &Req, _costs: &mut [u64]) {}
 }
 
 impl<Req> ReadCosts<Req> for Blind {
@@ -90,7 +89,7 @@ impl<Req> ReadCosts<Req> for Blind {
     }
 
     #[inline]
-    fn fill(&self, _request: &Req, _costs: &mut Costs) {}
+    fn fill(&self, _request: &Req, _costs: &mut [u64]) {}
 }
 
 /// A reader with one closure more.
@@ -115,7 +114,7 @@ where
         self.rest.deadline(request)
     }
 
-    fn fill(&self, request: &Req, costs: &mut Costs) {
+    fn fill(&self, request: &Req, costs: &mut [u64]) {
         self.rest.fill(request, costs);
         if let Some(cost) = costs.get_mut(self.dimension) {
             *cost = (self.cost)(request).into().units();

@@ -12,6 +12,7 @@ use crate::time::{self, Instant};
 use crate::token_bucket::bucket::{Bucket, Costs, NEVER, Rate, Short, TICKS, nanos_up};
 use crate::token_bucket::core::Core;
 use crate::token_bucket::cost::{Need, ReadCosts};
+use crate::token_bucket::few::Few;
 use crate::token_bucket::learn::{Said, Stated, Upstream, sound_wait};
 use crate::token_bucket::lease::{Owner, Stripes};
 use crate::token_bucket::permit::BucketPermit;
@@ -32,6 +33,8 @@ pub enum Abandoned {
     /// Pays nothing but its unit of requests.
     Refund,
 }
+
+const NANOS: u64 = 1_000_000_000;
 
 /// What a closure makes of the reported usage: what a request really cost.
 pub(super) type Actual = Arc<dyn Fn(&Usage) -> Option<u64> + Send + Sync>;
@@ -70,6 +73,10 @@ pub(super) struct Config<U, R> {
     pub(super) max_waiters: usize,
     pub(super) max_pause: Duration,
     pub(super) abandoned: Abandoned,
+    /// Whether there is one dimension, and each request costs 1.
+    pub(super) only_requests: bool,
+    /// Whether any dimension pays something else in the end than was reserved.
+    pub(super) settles: bool,
     /// Only what has not flowed in again comes back.
     pub(super) undrained: bool,
     pub(super) assumed_output: u64,
@@ -130,7 +137,12 @@ impl<U, R> TokenBucket<U, R> {
 impl<U, R> State<U, R> {
     /// Ticks since the bucket was made.
     pub(super) fn ticks(&self, at: Instant) -> u64 {
-        time::nanos(at.saturating_duration_since(self.base)).saturating_mul(TICKS)
+        let since = at.saturating_duration_since(self.base);
+        since
+            .as_secs()
+            .saturating_mul(NANOS)
+            .saturating_add(since.subsec_nanos().into())
+            .saturating_mul(TICKS)
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -174,19 +186,21 @@ impl<U, R> State<U, R> {
         R: ReadCosts<Req>,
     {
         let mut input = 0;
-        let mut costs = Costs::new();
-        for (index, dimension) in self.config.dimensions.iter().enumerate() {
-            costs.push(match dimension.counts {
-                Counts::Requests => 1,
-                Counts::Own => 0,
-                Counts::Tokens => {
-                    let call = self.config.costs.call(request);
-                    let need = self.need(call, index);
+        if self.config.only_requests {
+            return (Few::One([1]), input);
+        }
+        let dimensions = &*self.config.dimensions;
+        let mut costs = Costs::from_fn(dimensions.len(), |index| {
+            match dimensions.get(index).map(|dimension| &dimension.counts) {
+                Some(Counts::Requests) => 1,
+                Some(Counts::Own) | None => 0,
+                Some(Counts::Tokens) => {
+                    let need = self.need(self.config.costs.call(request), index);
                     input = need.input;
                     need.total()
                 }
-            });
-        }
+            }
+        });
         self.config.costs.fill(request, &mut costs);
         (costs, input)
     }
@@ -266,54 +280,57 @@ where
         }
     }
 
+    #[inline]
     fn admit(&self, request: &mut Req) -> Admission<Self::Permit, Self::Wait> {
         let state = &*self.state;
         let (costs, input) = state.read(request);
-        if let Some(dimension) = state.core.bucket.too_large(&costs) {
-            return Admission::Refused(state.refuse(RefusalKind::TooLarge, Short { dimension, wait: NEVER }));
-        }
         let now = state.now();
-        if let Some((stripe, charge)) = self.stripes.as_ref().and_then(|stripes| stripes.take(now, &costs)) {
-            let charges = std::iter::once(charge).collect();
-            return Admission::Now(BucketPermit::new(Owner::Stripe(stripe), charges, input, now));
+        if let Some(stripe) = self.stripes.as_ref().and_then(|stripes| stripes.take(now, &costs)) {
+            return Admission::Now(BucketPermit::new(Owner::Stripe(stripe), costs, input, now));
         }
-        let taken = match state.config.max_wait {
-            Some(_) => state.core.take(now, &costs).unwrap_or(Err(Short { dimension: 0, wait: 0 })),
-            None => state.core.take_or_refuse(now, &costs),
-        };
-        match (taken, state.config.max_wait) {
-            (Ok(charges), _) => {
-                let owner = Owner::State(self.state.clone());
-                Admission::Now(BucketPermit::new(owner, charges, input, now))
+        match state.core.take(now, &costs) {
+            Some(Ok(())) => {
+                Admission::Now(BucketPermit::new(Owner::State(self.state.clone()), costs, input, now))
             }
-            (Err(short), None) => Admission::Refused(state.refuse(RefusalKind::RateLimited, short)),
-            (Err(_), Some(max_wait)) => self.wait(request, costs, input, now, max_wait),
+            not_now => self.not_now(request, costs, input, now, not_now.and_then(Result::err)),
         }
     }
 }
 
 impl<U, R> TokenBucket<U, R> {
+    /// Waits, or refuses.
     #[cold]
-    fn wait<Req>(
+    fn not_now<Req>(
         &self,
         request: &Req,
         costs: Costs,
         input: u64,
         now: u64,
-        max_wait: Duration,
+        short: Option<Short>,
     ) -> Admission<BucketPermit<U, R>, Wait<U, R>>
     where
         R: ReadCosts<Req>,
     {
         let state = &self.state;
+        let admitted =
+            |charges| Admission::Now(BucketPermit::new(Owner::State(state.clone()), charges, input, now));
+        // What costs more than the bucket holds never passes, so this is the only place to look.
+        if let Some(dimension) = state.core.bucket.too_large(&costs) {
+            return Admission::Refused(state.refuse(RefusalKind::TooLarge, Short { dimension, wait: NEVER }));
+        }
+        let Some(max_wait) = state.config.max_wait else {
+            let taken = short.map_or_else(|| state.core.take_or_refuse(now, &costs), Err);
+            return match taken {
+                Ok(()) => admitted(costs),
+                Err(short) => Admission::Refused(state.refuse(RefusalKind::RateLimited, short)),
+            };
+        };
         let deadline = state.config.costs.deadline(request).and_then(crate::Deadline::instant);
         let deadline = deadline.map_or(NEVER, |at| state.ticks(at));
         let patience = State::<U, R>::after(now, max_wait);
         let waiter = Waiter::new(costs, patience.min(deadline), fastrand::u32(..));
         match state.core.join(now, waiter) {
-            Ok(Joined::Granted(charges)) => {
-                Admission::Now(BucketPermit::new(Owner::State(state.clone()), charges, input, now))
-            }
+            Ok(Joined::Granted(costs)) => admitted(costs),
             Ok(Joined::Waits { ticket, at }) => {
                 Admission::Later(Wait::new(state.clone(), ticket, at, input, now, deadline))
             }

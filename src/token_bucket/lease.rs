@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
-use crate::token_bucket::bucket::Charge;
+use crate::token_bucket::bucket::Costs;
+use crate::token_bucket::few::Few;
 use crate::token_bucket::gate::State;
 
 /// Who settles a permit: the state, or the stripe that it was taken from, so that threads do not meet on one reference
@@ -28,8 +29,6 @@ impl<U, R> Owner<U, R> {
 #[repr(align(128))]
 pub(super) struct Stripe<U, R> {
     prepaid: AtomicU64,
-    /// Of the last lease.
-    until: AtomicU64,
     state: Arc<State<U, R>>,
 }
 
@@ -38,18 +37,15 @@ pub(super) struct Stripes<U, R>(Arc<[Arc<Stripe<U, R>>]>);
 
 impl<U, R> Stripes<U, R> {
     pub(super) fn new(state: &Arc<State<U, R>>) -> Self {
-        let stripe = |_| {
-            let (prepaid, until) = (AtomicU64::new(0), AtomicU64::new(0));
-            Arc::new(Stripe { prepaid, until, state: state.clone() })
-        };
+        let stripe = |_| Arc::new(Stripe { prepaid: AtomicU64::new(0), state: state.clone() });
         let processors = available_parallelism().map_or(1, usize::from);
         Self((0..processors).map(stripe).collect())
     }
 
     /// Takes from this thread's lease, or a new lease. `None`: the bucket itself has to decide.
     #[inline]
-    pub(super) fn take(&self, now: u64, costs: &[u64]) -> Option<(Arc<Stripe<U, R>>, Charge)> {
-        let &[cost] = costs else { return None };
+    pub(super) fn take(&self, now: u64, costs: &Costs) -> Option<Arc<Stripe<U, R>>> {
+        let &Few::One([cost]) = costs else { return None };
         let stripe = self.0.get(thread_number() % self.0.len())?;
         let core = &stripe.state.core;
         if !core.is_open(now) {
@@ -57,15 +53,12 @@ impl<U, R> Stripes<U, R> {
         }
         let less = |prepaid: u64| prepaid.checked_sub(cost);
         if stripe.prepaid.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
-            let until = stripe.until.load(Ordering::Relaxed);
-            return Some((stripe.clone(), Charge { cost, until }));
+            return Some(stripe.clone());
         }
         let lease = stripe.state.config.lease;
-        let leased = core.take(now, &[cost.saturating_add(lease)])?.ok()?;
-        let until = leased.first()?.until;
-        stripe.until.store(until, Ordering::Relaxed);
+        core.take(now, &Few::One([cost.saturating_add(lease)]))?.ok()?;
         stripe.prepaid.fetch_add(lease, Ordering::AcqRel);
-        Some((stripe.clone(), Charge { cost, until }))
+        Some(stripe.clone())
     }
 
     /// How many stripes there are, if no permit holds one.

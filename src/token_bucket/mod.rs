@@ -73,13 +73,14 @@
 //!
 //! # What it costs
 //!
-//! While nobody waits: one clock read, one compare-and-swap a dimension, no lock and, with up to four dimensions, no
+//! While nobody waits: one clock read, one compare-and-swap a dimension, no lock and, with up to three dimensions, no
 //! allocation. A key's state is about a kilobyte. Waiting needs tokio's timer, whose ticks are milliseconds.
 
 mod bucket;
 mod builder;
 mod core;
 mod cost;
+mod few;
 mod gate;
 mod handle;
 mod headers;

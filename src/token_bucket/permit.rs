@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::call::{Outcome, Usage};
 use crate::gate::{End, Follow, Heads, Permit};
 use crate::monitor::Event;
-use crate::token_bucket::bucket::{Charge, Charges};
+use crate::token_bucket::bucket::Costs;
 use crate::token_bucket::gate::{Abandoned, Actual, Counts};
 use crate::token_bucket::learn::Feedback;
 use crate::token_bucket::lease::Owner;
@@ -15,16 +15,40 @@ use crate::verdict::{Class, Reach, Verdict};
 /// What a request has taken of a bucket, until it is settled to what it used.
 pub struct BucketPermit<U, R> {
     owner: Owner<U, R>,
-    charges: Charges,
-    /// Tokens that go in, by estimate.
-    input: u64,
+    /// What was taken, when it was admitted.
+    costs: Costs,
     admitted: u64,
-    head: Option<Verdict>,
+    /// Tokens that go in, by estimate.
+    input: u32,
+    head: Head,
+}
+
+/// What the head has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    /// There was none, or it was a failure like any other.
+    Unknown,
+    Good,
+    /// The upstream throttled it, or proved that it did not process it.
+    Unprocessed,
+    Unsent,
+}
+
+impl From<Verdict> for Head {
+    fn from(verdict: Verdict) -> Self {
+        match (verdict.reach(), verdict.class()) {
+            (Reach::Unsent, _) => Self::Unsent,
+            (Reach::Unprocessed, _) | (_, Class::Throttled) => Self::Unprocessed,
+            (_, Class::Success) => Self::Good,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 impl<U, R> BucketPermit<U, R> {
-    pub(super) fn new(owner: Owner<U, R>, charges: Charges, input: u64, admitted: u64) -> Self {
-        Self { owner, charges, input, admitted, head: None }
+    pub(super) fn new(owner: Owner<U, R>, costs: Costs, input: u64, admitted: u64) -> Self {
+        let input = u32::try_from(input).unwrap_or(u32::MAX);
+        Self { owner, costs, admitted, input, head: Head::Unknown }
     }
 }
 
@@ -32,6 +56,7 @@ impl<Res, E, U, R> Heads<Res, E> for BucketPermit<U, R>
 where
     U: Feedback<Res, E>,
 {
+    #[inline]
     fn head(&mut self, head: Result<&Res, &E>) -> Follow {
         let state = self.owner.state();
         let admitted = self.admitted;
@@ -41,36 +66,26 @@ where
         if let (Class::Throttled, Some(hint)) = (verdict.class(), verdict.hint()) {
             state.throttled(state.now(), hint);
         }
-        self.head = Some(verdict);
+        self.head = verdict.into();
         if verdict.is_success() { Follow::Body } else { Follow::Settle }
     }
 }
 
 impl<U, R> Permit for BucketPermit<U, R> {
+    #[inline]
     fn settle(self, end: End, outcome: Option<&Outcome>) {
         let state = self.owner.state();
-        let undrained = state.config.undrained;
-        if let (Some(Class::Success), Some(verdict)) =
-            (self.head.map(|head| head.class()), outcome.and_then(Outcome::verdict))
-        {
-            // A stream that began well can end with a word of the provider's.
-            if let (Class::Throttled, Some(hint)) = (verdict.class(), verdict.hint()) {
-                state.throttled(state.now(), hint);
-            }
-        }
-        let unsent = end == End::Unsent || self.head.is_some_and(|head| head.reach() == Reach::Unsent);
-        if unsent {
-            state.core.give_back_all(state.now(), &self.charges, undrained);
+        if end == End::Unsent || self.head == Head::Unsent {
+            state.core.give_back_all(state.now(), self.admitted, &self.costs, state.config.undrained);
             return;
         }
-        let usage = outcome.map(Outcome::usage).unwrap_or_default();
-        for (index, dimension) in state.config.dimensions.iter().enumerate() {
-            let Some(&charge) = self.charges.get(index) else { continue };
-            let Some(actual) = &dimension.actual else { continue };
-            let used = self.used(end, charge, &usage, actual, &dimension.counts);
-            if used != charge.cost {
-                state.core.settle(state.now(), index, charge, used, undrained);
-            }
+        let late = outcome.filter(|_| self.head == Head::Good).and_then(Outcome::verdict);
+        if let Some((Class::Throttled, Some(hint))) = late.map(|verdict| (verdict.class(), verdict.hint())) {
+            // A stream that began well can end with a word of the provider's.
+            state.throttled(state.now(), hint);
+        }
+        if state.config.settles {
+            self.pay(end, &outcome.map(Outcome::usage).unwrap_or_default());
         }
         if end == End::Abandoned {
             state.config.observers.raise(|| Event::Abandoned { label: &state.label });
@@ -82,34 +97,45 @@ impl<U, R> Permit for BucketPermit<U, R> {
 const MOST_USED: u64 = 1_000_000_000;
 
 impl<U, R> BucketPermit<U, R> {
+    /// Settles each dimension to what it was really used for.
+    fn pay(&self, end: End, usage: &Usage) {
+        let state = self.owner.state();
+        for (index, dimension) in state.config.dimensions.iter().enumerate() {
+            let Some(&cost) = self.costs.get(index) else { continue };
+            let Some(actual) = &dimension.actual else { continue };
+            let used = self.used(end, cost, usage, actual, &dimension.counts);
+            if used != cost {
+                let taken = (self.admitted, cost);
+                state.core.settle(state.now(), index, taken, used, state.config.undrained);
+            }
+        }
+    }
+
     /// What a dimension was really used for, as far as anybody knows.
-    fn used(&self, end: End, charge: Charge, usage: &Usage, actual: &Actual, counts: &Counts) -> u64 {
+    fn used(&self, end: End, cost: u64, usage: &Usage, actual: &Actual, counts: &Counts) -> u64 {
         // The user's closure may be called from a drop: its panic must not end the process.
         let said = catch_unwind(AssertUnwindSafe(|| actual(usage))).unwrap_or_default();
         let said = said.filter(|&units| !usage.anomalous && units <= MOST_USED);
-        let unprocessed = self
-            .head
-            .is_some_and(|head| head.class() == Class::Throttled || head.reach() == Reach::Unprocessed);
         match (end, self.owner.state().config.abandoned) {
-            _ if unprocessed && said.is_none() => 0,
-            (End::Abandoned, Abandoned::Keep) => charge.cost,
+            _ if self.head == Head::Unprocessed && said.is_none() => 0,
+            (End::Abandoned, Abandoned::Keep) => cost,
             (End::Abandoned, Abandoned::Refund) => 0,
             (End::Abandoned, Abandoned::Known) => {
                 let complete = said.filter(|_| usage.input.is_some());
                 match counts {
                     Counts::Tokens if self.input > 0 => complete.unwrap_or_else(|| {
-                        self.input.saturating_add(usage.output.unwrap_or(0).min(MOST_USED))
+                        u64::from(self.input).saturating_add(usage.output.unwrap_or(0).min(MOST_USED))
                     }),
-                    _ => said.unwrap_or(charge.cost),
+                    _ => said.unwrap_or(cost),
                 }
             }
-            _ => said.unwrap_or(charge.cost),
+            _ => said.unwrap_or(cost),
         }
     }
 }
 
 impl<U, R> fmt::Debug for BucketPermit<U, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BucketPermit").field("charges", &self.charges).finish_non_exhaustive()
+        f.debug_struct("BucketPermit").field("costs", &self.costs).finish_non_exhaustive()
     }
 }

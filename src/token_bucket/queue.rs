@@ -14,7 +14,7 @@ use std::task::Waker;
 
 use smallvec::SmallVec;
 
-use crate::token_bucket::bucket::{Bucket, Charges, Costs, Meter, NEVER, Rate, Short};
+use crate::token_bucket::bucket::{Bucket, Costs, Meter, NEVER, Rate, Short};
 
 /// Wakers to be woken, or just dropped, once the lock is free: both may run foreign code.
 #[derive(Default)]
@@ -45,7 +45,8 @@ impl Waiter {
 /// How a wait ended, or how long it goes on.
 #[derive(Debug)]
 pub(super) enum Polled {
-    Granted(Charges),
+    /// What was taken, and when.
+    Granted(u64, Costs),
     Refused(Short),
     /// Ask again at this instant, or when woken.
     Pending(u64),
@@ -54,7 +55,7 @@ pub(super) enum Polled {
 /// What became of a newcomer.
 #[derive(Debug)]
 pub(super) enum Joined {
-    Granted(Charges),
+    Granted(Costs),
     /// It would be served too late, by this much from now.
     Refused(Short),
     /// It has a place, and is served at this instant.
@@ -94,14 +95,14 @@ impl Plan {
             self.at = self.at.saturating_add(share(self.gap, waiter.jitter)).min(self.spread_until);
         }
         self.at = self.at.max(self.now);
-        for (index, (rate, &cost)) in self.rates.iter().zip(&waiter.costs).enumerate() {
+        for (index, (rate, &cost)) in self.rates.iter().zip(&*waiter.costs).enumerate() {
             let earliest = self.tats.get(index).map_or(0, |&tat| rate.earliest(tat, cost));
             if cost > 0 && earliest > self.at {
                 self.at = earliest;
                 dimension = index;
             }
         }
-        for ((rate, tat), &cost) in self.rates.iter().zip(&mut self.tats).zip(&waiter.costs) {
+        for ((rate, tat), &cost) in self.rates.iter().zip(&mut self.tats).zip(&*waiter.costs) {
             if cost > 0 {
                 *tat = (*tat).max(self.at).saturating_add(rate.span(cost));
             }
@@ -116,7 +117,7 @@ pub(super) struct Queue {
     next_ticket: u64,
     line: BTreeMap<u64, Waiter>,
     /// Those who are through, until they have fetched the answer.
-    done: BTreeMap<u64, Result<Charges, Short>>,
+    done: BTreeMap<u64, Result<(u64, Costs), Short>>,
     /// The plan to the end of the line, while it holds.
     tail: Option<Plan>,
     spread: Option<Spread>,
@@ -146,8 +147,8 @@ impl Queue {
     ) -> Result<Joined, Short> {
         self.serve(bucket, now, wakers);
         let is_free = self.line.is_empty() && self.paused <= now;
-        if let Some(Ok(charges)) = is_free.then(|| bucket.take(now, &waiter.costs)) {
-            return Ok(Joined::Granted(charges));
+        if is_free && bucket.take(now, &waiter.costs).is_ok() {
+            return Ok(Joined::Granted(waiter.costs));
         }
         let mut plan = match self.tail.take() {
             Some(plan) if !self.line.is_empty() => plan,
@@ -190,7 +191,7 @@ impl Queue {
             self.tail = Some(plan);
         }
         match self.done.remove(&ticket) {
-            Some(Ok(charges)) => return Polled::Granted(charges),
+            Some(Ok((since, costs))) => return Polled::Granted(since, costs),
             Some(Err(short)) => return Polled::Refused(short),
             None => {}
         }
@@ -208,7 +209,7 @@ impl Queue {
         now: u64,
         ticket: u64,
         wakers: &mut Wakers,
-    ) -> Option<Charges> {
+    ) -> Option<(u64, Costs)> {
         if let Some(waiter) = self.line.remove(&ticket) {
             wakers.discard.extend(waiter.waker);
             self.moved_up(bucket, now, wakers);
@@ -255,14 +256,16 @@ impl Queue {
             }
             // Served later than planned, a meter that has run full meanwhile stands elsewhere than planned.
             let as_planned = self.spread.is_none()
-                && bucket.meters().zip(&waiter.costs).all(|(meter, &cost)| cost == 0 || meter.tat() >= now);
-            let Ok(charges) = bucket.take(now, &waiter.costs) else { break };
+                && bucket.meters().zip(&*waiter.costs).all(|(meter, &cost)| cost == 0 || meter.tat() >= now);
+            if bucket.take(now, &waiter.costs).is_err() {
+                break;
+            }
             let Some((ticket, waiter)) = self.line.pop_first() else { break };
             if let Some(spread) = &mut self.spread {
                 spread.gap = spread.widest(self.line.len() + 1);
                 spread.last = now;
             }
-            self.done.insert(ticket, Ok(charges));
+            self.done.insert(ticket, Ok((now, waiter.costs)));
             wakers.wake.extend(waiter.waker);
             served = true;
             if !as_planned {

@@ -68,12 +68,12 @@ impl<U, R> Future for Wait<U, R> {
             let now = state.now();
             // Registered under the lock, so that a wake-up comes after it or was seen.
             match state.core.poll(now, place.ticket, cx.waker().clone()) {
-                Polled::Granted(charges) => {
+                Polled::Granted(granted, costs) => {
                     place.fetched = true;
                     let wait = Duration::from_nanos(nanos_up(now.saturating_sub(*this.since)));
                     state.config.observers.raise(|| Event::Waited { label: &state.label, wait });
                     let owner = Owner::State(state.clone());
-                    return Poll::Ready(Ok(BucketPermit::new(owner, charges, *this.input, now)));
+                    return Poll::Ready(Ok(BucketPermit::new(owner, costs, *this.input, granted)));
                 }
                 Polled::Refused(short) => {
                     place.fetched = true;

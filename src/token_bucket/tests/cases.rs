@@ -9,7 +9,9 @@ use crate::refusal::RefusalKind;
 use crate::token_bucket::bucket::{Bucket, Rate, TICKS};
 use crate::token_bucket::core::Core;
 use crate::token_bucket::queue::{Joined, Polled, Waiter};
-use crate::token_bucket::tests::support::{Job, advance, instant, millis, n, passes, per_second, refusal};
+use crate::token_bucket::tests::support::{
+    Job, advance, few, instant, millis, n, passes, per_second, refusal,
+};
 use crate::token_bucket::{Quota, TokenBucketLayer};
 use crate::{Verdict, classify};
 
@@ -37,7 +39,7 @@ fn rate(quota: Quota) -> Rate {
 /// How many single units of a rate pass when asked for at each of these instants (nanoseconds).
 fn admitted(rate: Rate, instants: impl Iterator<Item = u64>) -> u64 {
     let bucket = Bucket::new(rate, &[]);
-    instants.map(|at| u64::from(bucket.take(at * TICKS, &[1]).is_ok())).sum()
+    instants.map(|at| u64::from(bucket.take(at * TICKS, &few(&[1])).is_ok())).sum()
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -85,7 +87,7 @@ async fn b056_what_is_left_recovers_and_the_wait_is_the_smallest_that_helps() {
 fn b058_parts_of_a_unit_that_flowed_in_are_not_thrown_away() {
     let one_in_ten = rate(Quota::one_every(Duration::from_secs(10)).unwrap().burst(n(3)));
     let bucket = Bucket::new(one_in_ten, &[]);
-    let at = |seconds: u64| bucket.take(seconds * SECOND * TICKS, &[1]).is_ok();
+    let at = |seconds: u64| bucket.take(seconds * SECOND * TICKS, &few(&[1])).is_ok();
     assert_eq!([0, 0, 0, 9, 10, 25, 29, 30].map(at), [true, true, true, false, true, true, false, true]);
 
     let mut random = fastrand::Rng::with_seed(58);
@@ -108,10 +110,10 @@ fn b059_however_often_it_is_asked_the_inflow_is_the_same() {
         for step in [1_000_000, 100_000_000, 999_000_000] {
             let rate = rate(quota.burst(n(1_000)));
             let bucket = Bucket::new(rate, &[]);
-            bucket.take(0, &[1_000]).unwrap();
+            bucket.take(0, &few(&[1_000])).unwrap();
             let mut passed = 0;
             for at in (0..=60 * SECOND).step_by(step) {
-                while bucket.take(at * TICKS, &[1]).is_ok() {
+                while bucket.take(at * TICKS, &few(&[1])).is_ok() {
                     passed += 1;
                 }
             }
@@ -127,7 +129,7 @@ fn b061_a_strict_quota_holds_in_every_window_and_a_burst_adds_no_more_than_itsel
         let bucket = Bucket::new(rate, &[]);
         let mut times = Vec::new();
         for at in (0..300 * SECOND).step_by(50_000_000) {
-            while bucket.take(at * TICKS, &[1]).is_ok() {
+            while bucket.take(at * TICKS, &few(&[1])).is_ok() {
                 times.push(at);
             }
         }
@@ -147,7 +149,7 @@ fn b061_a_strict_quota_holds_in_every_window_and_a_burst_adds_no_more_than_itsel
 fn b062_a_limit_of_one_admits_the_first() {
     for (limit, expected) in [(1, [true, false, true, false]), (2, [true, true, true, true])] {
         let bucket = Bucket::new(Rate { interval: 10 * SECOND * TICKS / limit, burst: 1 }, &[]);
-        let passed = [0, 5, 10, 15].map(|at| bucket.take(at * SECOND * TICKS, &[1]).is_ok());
+        let passed = [0, 5, 10, 15].map(|at| bucket.take(at * SECOND * TICKS, &few(&[1])).is_ok());
         assert_eq!(passed, expected, "{limit} in 10 s");
     }
 }
@@ -285,7 +287,7 @@ fn heavy_requests_get_their_fair_share_at_every_load() {
         let noop = || std::task::Waker::noop().clone();
         for ticket in tickets {
             served +=
-                f64::from(u8::from(matches!(core.poll(ticks(now), ticket, noop()), Polled::Granted(_))));
+                f64::from(u8::from(matches!(core.poll(ticks(now), ticket, noop()), Polled::Granted(..))));
         }
         let (share, fair) = (served / came, (100.0 / (light + 8.0_f64)).min(1.0));
         assert!(share >= fair * 0.97, "{share} of the heavy ones at {light} light ones, fair are {fair}");
@@ -294,7 +296,7 @@ fn heavy_requests_get_their_fair_share_at_every_load() {
 }
 
 fn waiter(cost: u64) -> Waiter {
-    Waiter::new([cost].into_iter().collect(), u64::MAX, 0)
+    Waiter::new(few(&[cost]), u64::MAX, 0)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a test")]

@@ -28,6 +28,7 @@ fn wrong_settings_are_named_when_it_is_built() {
     assert_eq!(field(builder().requests(a_minute).settled_by("token", |_| None)), "settled_by");
     assert_eq!(field(builder().requests(a_minute).leases(n(11))), "leases");
     assert_eq!(field(builder().requests(a_minute).tokens(a_minute).leases(n(1))), "leases");
+    assert_eq!(field(builder().requests(a_minute).strict().leases(n(1))), "leases");
 }
 
 #[test]

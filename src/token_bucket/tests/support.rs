@@ -12,6 +12,7 @@ use crate::BoxError;
 use crate::call::{Call, Describe, Estimate};
 use crate::refusal::Refusal;
 use crate::token_bucket::Quota;
+use crate::token_bucket::bucket::Costs;
 
 pub(super) fn n(number: u64) -> NonZeroU64 {
     NonZeroU64::new(number).unwrap()
@@ -19,6 +20,10 @@ pub(super) fn n(number: u64) -> NonZeroU64 {
 
 pub(super) fn per_second(amount: u64, burst: u64) -> Quota {
     Quota::per_second(n(amount)).burst(n(burst))
+}
+
+pub(super) fn few(costs: &[u64]) -> Costs {
+    Costs::from_fn(costs.len(), |index| costs[index])
 }
 
 /// The refusal in an error.
