@@ -129,7 +129,8 @@ impl<U, R> TokenBucket<U, R> {
             label: Arc::new(label),
             config,
         });
-        let stripes = (state.config.lease > 0).then(|| Stripes::new(&state));
+        // One of many keys' buckets is seldom used by two threads at once, and stripes cost memory.
+        let stripes = (key.is_none() || state.config.lease > 0).then(|| Stripes::new(&state));
         Self { state, stripes }
     }
 }
@@ -290,7 +291,11 @@ where
         }
         match state.core.take(now, &costs) {
             Some(Ok(())) => {
-                Admission::Now(BucketPermit::new(Owner::State(self.state.clone()), costs, input, now))
+                let owner = match &self.stripes {
+                    Some(stripes) => Owner::Stripe(stripes.mine().clone()),
+                    None => Owner::State(self.state.clone()),
+                };
+                Admission::Now(BucketPermit::new(owner, costs, input, now))
             }
             not_now => self.not_now(request, costs, input, now, not_now.and_then(Result::err)),
         }

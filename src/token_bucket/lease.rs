@@ -1,4 +1,5 @@
-//! Small leases a thread: units taken from the bucket ahead of use, so that threads do not meet on one number.
+//! What each thread has for itself: a reference count for its permits, and, if asked for, a small lease of units that
+//! were taken from the bucket ahead of use. So threads meet on the bucket's one number alone, or not even there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -32,31 +33,37 @@ pub(super) struct Stripe<U, R> {
     state: Arc<State<U, R>>,
 }
 
-/// One stripe a processor.
+/// A stripe for each processor, rounded up to a power of two.
 pub(super) struct Stripes<U, R>(Arc<[Arc<Stripe<U, R>>]>);
 
 impl<U, R> Stripes<U, R> {
     pub(super) fn new(state: &Arc<State<U, R>>) -> Self {
         let stripe = |_| Arc::new(Stripe { prepaid: AtomicU64::new(0), state: state.clone() });
         let processors = available_parallelism().map_or(1, usize::from);
-        Self((0..processors).map(stripe).collect())
+        Self((0..processors.next_power_of_two()).map(stripe).collect())
+    }
+
+    /// The stripe of this thread.
+    #[inline]
+    pub(super) fn mine(&self) -> &Arc<Stripe<U, R>> {
+        // Within bounds, whatever the number: the length is a power of two. A division would take longer than all else.
+        &self.0[thread_number() & (self.0.len() - 1)]
     }
 
     /// Takes from this thread's lease, or a new lease. `None`: the bucket itself has to decide.
     #[inline]
     pub(super) fn take(&self, now: u64, costs: &Costs) -> Option<Arc<Stripe<U, R>>> {
-        let &Few::One([cost]) = costs else { return None };
-        let stripe = self.0.get(thread_number() % self.0.len())?;
-        let core = &stripe.state.core;
-        if !core.is_open(now) {
+        let stripe = self.mine();
+        let state = &stripe.state;
+        let (&Few::One([cost]), true) = (costs, state.config.lease > 0 && state.core.is_open(now)) else {
             return None;
-        }
+        };
         let less = |prepaid: u64| prepaid.checked_sub(cost);
         if stripe.prepaid.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
             return Some(stripe.clone());
         }
-        let lease = stripe.state.config.lease;
-        core.take(now, &Few::One([cost.saturating_add(lease)]))?.ok()?;
+        let lease = state.config.lease;
+        state.core.take(now, &Few::One([cost.saturating_add(lease)]))?.ok()?;
         stripe.prepaid.fetch_add(lease, Ordering::AcqRel);
         Some(stripe.clone())
     }
