@@ -1,6 +1,5 @@
 //! How much of a response is held back, while another attempt may still replace it.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,6 +14,7 @@ use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep_until};
 
 use crate::call::Outcome;
+use crate::call::ahead::{Frames, ReadAhead};
 use crate::provider::StreamReader;
 use crate::time::Instant;
 use crate::verdict::{Class, Verdict};
@@ -75,7 +75,7 @@ pub struct Bounds {
 pub struct Hold<B: Body> {
     head: response::Parts,
     rest: Option<Pin<Box<B>>>,
-    frames: VecDeque<Result<Frame<Bytes>, B::Error>>,
+    frames: Frames<B::Error>,
     bytes: usize,
     bounds: Bounds,
     timer: Option<Pin<Box<Sleep>>>,
@@ -100,7 +100,7 @@ impl<B: Body<Data = Bytes>> Hold<B> {
         Ok(Self {
             head,
             rest: Some(Box::pin(body)),
-            frames: VecDeque::new(),
+            frames: Frames::new(),
             bytes: 0,
             bounds,
             timer: None,
@@ -145,8 +145,7 @@ impl<B: Body<Data = Bytes>> Hold<B> {
 
     /// The response: first what was held, then the rest as it comes.
     pub(crate) fn into_response(self) -> Response<CommitBody<B>> {
-        let rest = self.rest.map_or(Rest::Nothing, |body| Rest::Boxed { body });
-        Response::from_parts(self.head, CommitBody { ahead: self.frames, rest })
+        Response::from_parts(self.head, CommitBody { frames: ReadAhead::new(self.frames, self.rest) })
     }
 
     /// Whether all of it is held, so that it holds nothing elsewhere.
@@ -250,26 +249,15 @@ impl<B: Body> fmt::Debug for Hold<B> {
 pin_project! {
     /// The body of a response that may have been held back: what was held, then the rest as it comes.
     pub struct CommitBody<B: Body> {
-        ahead: VecDeque<Result<Frame<Bytes>, B::Error>>,
         #[pin]
-        rest: Rest<B>,
-    }
-}
-
-pin_project! {
-    #[project = RestProj]
-    enum Rest<B> {
-        Inline { #[pin] body: B },
-        // It was pinned while its first frames were looked at.
-        Boxed { body: Pin<Box<B>> },
-        Nothing,
+        frames: ReadAhead<B>,
     }
 }
 
 impl<B: Body> CommitBody<B> {
     /// Nothing was held.
     pub(crate) fn passing(body: B) -> Self {
-        Self { ahead: VecDeque::new(), rest: Rest::Inline { body } }
+        Self { frames: ReadAhead::none(body) }
     }
 }
 
@@ -281,48 +269,21 @@ impl<B: Body<Data = Bytes>> Body for CommitBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let this = self.project();
-        if let Some(frame) = this.ahead.pop_front() {
-            return Poll::Ready(Some(frame));
-        }
-        match this.rest.project() {
-            RestProj::Inline { body } => body.poll_frame(cx),
-            RestProj::Boxed { body } => body.as_mut().poll_frame(cx),
-            RestProj::Nothing => Poll::Ready(None),
-        }
+        self.project().frames.poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty()
-            && match &self.rest {
-                Rest::Inline { body } => body.is_end_stream(),
-                Rest::Boxed { body } => body.is_end_stream(),
-                Rest::Nothing => true,
-            }
+        self.frames.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let held = |frame: &Result<Frame<Bytes>, B::Error>| {
-            frame.as_ref().ok().and_then(Frame::data_ref).map_or(0, |data| data.len() as u64)
-        };
-        let ahead: u64 = self.ahead.iter().map(held).sum();
-        let rest = match &self.rest {
-            Rest::Inline { body } => body.size_hint(),
-            Rest::Boxed { body } => body.size_hint(),
-            Rest::Nothing => SizeHint::with_exact(0),
-        };
-        let mut hint = SizeHint::new();
-        hint.set_lower(rest.lower().saturating_add(ahead));
-        if let Some(upper) = rest.upper().and_then(|upper| upper.checked_add(ahead)) {
-            hint.set_upper(upper);
-        }
-        hint
+        self.frames.size_hint()
     }
 }
 
 impl<B: Body> fmt::Debug for CommitBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommitBody").field("held", &self.ahead.len()).finish_non_exhaustive()
+        f.debug_struct("CommitBody").field("held", &self.frames.len()).finish_non_exhaustive()
     }
 }
 

@@ -4,6 +4,7 @@
 //! the facts of a request through [`Describe`] and those of a response through [`Answer`], so that the same layers
 //! serve `http` and a library's own types.
 
+mod ahead;
 mod aim;
 mod answer;
 mod asked;

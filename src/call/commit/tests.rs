@@ -70,3 +70,22 @@ fn a_stream_of_an_api_that_nobody_knows_is_not_called_a_failure() {
     let mut hold = Hold::new(response(&["data: hello\n\n"]), Goal::FirstContent, BOUNDS).unwrap();
     assert_eq!(poll(&mut hold), Poll::Ready(Held::Reached));
 }
+
+#[tokio::test]
+async fn b154_what_was_held_has_no_exact_size_while_its_trailers_are_to_come() {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", "0".parse().unwrap());
+    let frames =
+        [Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"one"))), Ok(Frame::trailers(trailers))];
+    let mut response = Response::new(StreamBody::new(stream::iter(frames)));
+    response.extensions_mut().insert(Arc::new(Outcome::new(crate::time::now())));
+    let mut hold = Hold::new(response, Goal::End, BOUNDS).unwrap();
+    assert_eq!(poll(&mut hold), Poll::Ready(Held::Reached));
+    assert!(hold.is_whole());
+    let mut body = Box::pin(hold.into_response().into_body());
+    assert_eq!((body.size_hint().lower(), body.size_hint().exact()), (3, None));
+    body.frame().await.unwrap().unwrap();
+    assert!(!body.is_end_stream() && body.size_hint().exact().is_none(), "a server would stop before them");
+    assert!(body.frame().await.unwrap().unwrap().is_trailers());
+    assert!(body.is_end_stream());
+}

@@ -1,17 +1,17 @@
 //! Reads the body of a failed response, bounded in bytes and time.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Response, response};
-use http_body::{Body, Frame};
+use http_body::Body;
 use tokio::time::{Sleep, sleep};
 
-use super::body::{OutcomeBody, length};
+use super::body::OutcomeBody;
 use super::layer::Settings;
+use crate::call::ahead::{Frames, length};
 use crate::provider::{ContentEncoding, Decoder};
 
 /// A failed response while its body is read.
@@ -20,7 +20,7 @@ pub(super) struct ErrorBody<B: Body> {
     // Boxed: only failures pay for it, and the future of a good call stays small.
     rest: Option<Pin<Box<B>>>,
     timer: Pin<Box<Sleep>>,
-    frames: VecDeque<Result<Frame<Bytes>, B::Error>>,
+    frames: Frames<B::Error>,
     bytes: usize,
     limit: usize,
 }
@@ -31,7 +31,7 @@ impl<B: Body<Data = Bytes>> ErrorBody<B> {
         Self {
             rest: (!bodiless).then(|| Box::pin(body)),
             timer: Box::pin(sleep(settings.error_body_time)),
-            frames: VecDeque::new(),
+            frames: Frames::new(),
             bytes: 0,
             limit: settings.error_body_bytes,
             head,
