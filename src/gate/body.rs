@@ -12,6 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use crate::call::Answer;
+use crate::gate::content::{Content, ContentProj};
 use crate::gate::{End, Held, Permit};
 use crate::provider::grpc::is_grpc;
 
@@ -82,23 +83,13 @@ pin_project! {
     }
 }
 
-pin_project! {
-    #[project = ContentProj]
-    enum Content<B> {
-        Inner { #[pin] body: B },
-        // The text of a refusal, so that `B` need not be constructible.
-        Text { text: Option<Bytes> },
-    }
-}
-
 impl<B, P: Permit> GateBody<B, P> {
     pub(super) fn holding(body: B, length: Option<u64>, held: Held<P>) -> Self {
         Self { content: Content::Inner { body }, left: length, held }
     }
 
     pub(super) fn text(text: Bytes) -> Self {
-        let text = Some(text).filter(|text| !text.is_empty());
-        Self { content: Content::Text { text }, left: None, held: Held::none() }
+        Self { content: Content::text(text), left: None, held: Held::none() }
     }
 }
 
@@ -138,17 +129,11 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Inner { body } => body.is_end_stream(),
-            Content::Text { text } => text.is_none(),
-        }
+        self.content.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::Inner { body } => body.size_hint(),
-            Content::Text { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-        }
+        self.content.size_hint()
     }
 }
 

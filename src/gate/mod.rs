@@ -57,6 +57,7 @@
 //! outlives it, and settles exactly once, with an [`End`] that says how.
 
 mod body;
+mod content;
 mod future;
 mod held;
 mod keyed;
@@ -67,6 +68,7 @@ mod service;
 use std::future::Future;
 
 pub use body::{GateBody, WithBody};
+pub(crate) use content::{Content, ContentProj};
 pub use future::ResponseFuture;
 pub use held::Held;
 pub use keyed::{ByModel, ByTenant, ByUpstream, KeyFn, Keyed, Keys, PerKey};

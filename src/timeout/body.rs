@@ -14,6 +14,7 @@ use tokio::time::{Sleep, sleep_until};
 use super::clocks::Stage;
 use super::mode::Watch;
 use crate::call::Outcome;
+use crate::gate::{Content, ContentProj};
 use crate::refusal::{BoxError, Phase};
 use crate::time;
 
@@ -26,15 +27,6 @@ pin_project! {
         #[pin]
         content: Content<B>,
         guard: Option<Guard>,
-    }
-}
-
-pin_project! {
-    #[project = ContentProj]
-    enum Content<B> {
-        Inner { #[pin] body: B },
-        // The text of a refusal.
-        Text { text: Option<Bytes> },
     }
 }
 
@@ -61,7 +53,7 @@ impl<B> TimeoutBody<B> {
     }
 
     pub(super) fn text(text: Bytes) -> Self {
-        Self { content: Content::Text { text: Some(text).filter(|text| !text.is_empty()) }, guard: None }
+        Self { content: Content::text(text), guard: None }
     }
 }
 
@@ -134,24 +126,18 @@ where
                 }
                 *this.guard = None;
                 // What is too late is dropped at once; after the error the body is over.
-                this.content.set(Content::Text { text: None });
+                this.content.set(Content::over());
                 Poll::Ready(Some(Err(refusal.into())))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Inner { body } => body.is_end_stream(),
-            Content::Text { text } => text.is_none(),
-        }
+        self.content.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::Inner { body } => body.size_hint(),
-            Content::Text { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-        }
+        self.content.size_hint()
     }
 }
 
