@@ -117,7 +117,7 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
     ) -> TokenBucketBuilder<U, With<R, F>, K> {
         let dimension = self.dimensions.len();
         let builder = self.with(name.into(), Counts::Own, None, quota);
-        builder.map(|costs| With { rest: costs, dimension, cost }, |upstream| upstream)
+        builder.map(|upstream, costs, keys| (upstream, With { rest: costs, dimension, cost }, keys))
     }
 
     /// Settles a dimension to what `actual` makes of the reported usage: what was reserved too much comes back, what was
@@ -214,13 +214,13 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
 
     /// Reads all feedback of a response with `feedback`: its verdict and the limits that it states.
     pub fn feedback<F>(self, feedback: F) -> TokenBucketBuilder<F, R, K> {
-        self.map(|costs| costs, |_| feedback)
+        self.map(|_, costs, keys| (feedback, costs, keys))
     }
 
     /// One bucket a key, [10 000](Keyed::DEFAULT_BOUND) at most.
     pub fn keyed<K2>(self, keys: K2) -> TokenBucketBuilder<U, R, ByKey<K2>> {
         let bound = Keyed::<TokenBucket, K2>::DEFAULT_BOUND;
-        self.rekey(ByKey { keys, bound })
+        self.map(|upstream, costs, _| (upstream, costs, ByKey { keys, bound }))
     }
 
     /// One bucket for each key that a closure finds: `Fn(&Req) -> Option<Key>`.
@@ -231,11 +231,8 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
         self.keyed(KeyFn::new(key))
     }
 
-    fn map<U2, R2>(
-        self,
-        costs: impl FnOnce(R) -> R2,
-        upstream: impl FnOnce(U) -> U2,
-    ) -> TokenBucketBuilder<U2, R2, K> {
+    fn map<U2, R2, K2>(self, change: impl FnOnce(U, R, K) -> (U2, R2, K2)) -> TokenBucketBuilder<U2, R2, K2> {
+        let (upstream, costs, keys) = change(self.upstream, self.costs, self.keys);
         TokenBucketBuilder {
             dimensions: self.dimensions,
             name: self.name,
@@ -249,29 +246,8 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
             abandoned: self.abandoned,
             assumed_output: self.assumed_output,
             lease: self.lease,
-            upstream: upstream(self.upstream),
-            costs: costs(self.costs),
-            keys: self.keys,
-            unknown: self.unknown,
-        }
-    }
-
-    fn rekey<K2>(self, keys: K2) -> TokenBucketBuilder<U, R, K2> {
-        TokenBucketBuilder {
-            dimensions: self.dimensions,
-            name: self.name,
-            key_class: self.key_class,
-            observers: self.observers,
-            strict: self.strict,
-            headroom: self.headroom,
-            max_wait: self.max_wait,
-            max_waiters: self.max_waiters,
-            max_pause: self.max_pause,
-            abandoned: self.abandoned,
-            assumed_output: self.assumed_output,
-            lease: self.lease,
-            upstream: self.upstream,
-            costs: self.costs,
+            upstream,
+            costs,
             keys,
             unknown: self.unknown,
         }
@@ -281,7 +257,7 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
 impl<C, L, R, K> TokenBucketBuilder<Upstream<C, L>, R, K> {
     /// Reads the upstream's limits with `limits` in place of [`RetryAfter`].
     pub fn limits<L2>(self, limits: L2) -> TokenBucketBuilder<Upstream<C, L2>, R, K> {
-        self.map(|costs| costs, |upstream| Upstream { classifier: upstream.classifier, limits })
+        self.map(|upstream, costs, keys| (Upstream { classifier: upstream.classifier, limits }, costs, keys))
     }
 }
 
@@ -289,14 +265,14 @@ impl<R, K> TokenBucketBuilder<Upstream<StatusClassifier, RetryAfter>, R, K> {
     /// Reads what a response means with `classifier`, and only that: for own response types, or where the classifier
     /// finds the hint itself. Where limits are to be read too, name a reader with [`limits`](Self::limits) after it.
     pub fn classify<C>(self, classifier: C) -> TokenBucketBuilder<Upstream<C, NoLimits>, R, K> {
-        self.map(|costs| costs, |_| Upstream { classifier, limits: NoLimits })
+        self.map(|_, costs, keys| (Upstream { classifier, limits: NoLimits }, costs, keys))
     }
 }
 
 impl<U, K> TokenBucketBuilder<U, Described, K> {
     /// Reads nothing from a request but what closures read, and so takes any request type.
     pub fn blind(self) -> TokenBucketBuilder<U, Blind, K> {
-        self.map(|_| Blind, |upstream| upstream)
+        self.map(|upstream, _, keys| (upstream, Blind, keys))
     }
 }
 
