@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, Response, response};
+use http::header::CONTENT_ENCODING;
+use http::{Response, response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep_until};
 
-use crate::call::Outcome;
 use crate::call::ahead::{Frames, ReadAhead};
+use crate::call::{Outcome, media};
 use crate::provider::StreamReader;
 use crate::time::Instant;
 use crate::verdict::{Class, Verdict};
@@ -90,7 +90,7 @@ impl<B: Body<Data = Bytes>> Hold<B> {
     /// Holds this response back, or gives it back where nothing could be learned by that.
     pub(crate) fn new(response: Response<B>, goal: Goal, bounds: Bounds) -> Result<Self, Response<B>> {
         let read = Outcome::of(&response).is_some();
-        let is_stream = is_event_stream(response.headers());
+        let is_stream = media::of(response.headers()).is_some_and(media::is_event_stream);
         let is_plain = !response.headers().contains_key(CONTENT_ENCODING);
         let reader = is_stream && is_plain && !read && goal != Goal::Keep;
         if response.body().is_end_stream() || (goal == Goal::FirstContent && !read && !reader) {
@@ -230,14 +230,6 @@ impl<B: Body<Data = Bytes>> Hold<B> {
         }
         late
     }
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    const KIND: &[u8] = b"text/event-stream";
-    headers.get(CONTENT_TYPE).is_some_and(|value| {
-        let value = value.as_bytes();
-        value.get(..KIND.len()).is_some_and(|start| start.eq_ignore_ascii_case(KIND))
-    })
 }
 
 impl<B: Body> fmt::Debug for Hold<B> {

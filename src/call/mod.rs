@@ -15,6 +15,7 @@ mod describe;
 pub mod intake;
 mod json;
 mod key;
+mod media;
 mod model;
 mod multipart;
 mod outcome;

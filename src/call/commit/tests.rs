@@ -2,6 +2,7 @@ use std::convert::Infallible;
 use std::task::Waker;
 
 use futures_util::stream;
+use http::HeaderMap;
 use http_body_util::{BodyExt, Full, StreamBody};
 
 use super::*;

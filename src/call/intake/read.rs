@@ -7,7 +7,7 @@ use http_body::Body;
 use super::layer::Settings;
 use crate::call::aim::model_of_uri;
 use crate::call::asked::Asked;
-use crate::call::{Call, CallBody, multipart};
+use crate::call::{Call, CallBody, media, multipart};
 
 /// How a body is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn form_of<B: Body>(parts: &Parts, body: &B, limit: usize) -> Form {
         return Form::Opaque;
     }
     match content_type(&parts.headers) {
-        Some(kind) if is_json(kind) => Form::Json,
+        Some(kind) if media::is_json(media::essence(kind.as_bytes())) => Form::Json,
         Some(kind) if multipart::boundary(kind).is_some() => Form::Multipart,
         _ => Form::Opaque,
     }
@@ -45,14 +45,6 @@ pub(super) fn says_more_than<B: Body>(parts: &Parts, body: &B, limit: usize) -> 
 
 fn content_type(headers: &HeaderMap) -> Option<&str> {
     headers.get(CONTENT_TYPE)?.to_str().ok()
-}
-
-fn is_json(content_type: &str) -> bool {
-    let kind = content_type.split(';').next().unwrap_or_default().trim();
-    let Some((_, subtype)) = kind.split_once('/') else { return false };
-    let suffix = subtype.len().checked_sub(5).and_then(|at| subtype.get(at..));
-    kind.eq_ignore_ascii_case("application/json")
-        || suffix.is_some_and(|end| end.eq_ignore_ascii_case("+json"))
 }
 
 /// The request with its body as a [`CallBody`] and its [`Call`] among the extensions.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode};
 
-use crate::call::{Outcome, Usage};
+use crate::call::{Outcome, Usage, media};
 use crate::provider::{BodyReader, ContentEncoding, Decoder, Seen, StreamReader, grpc};
 use crate::time;
 use crate::verdict::{Class, Verdict};
@@ -157,16 +156,11 @@ impl Drop for Tap {
 
 impl Reader {
     fn of(headers: &HeaderMap, wall: impl FnOnce() -> Duration) -> Self {
-        let kind = headers.get(CONTENT_TYPE).map(|value| {
-            let value = value.as_bytes();
-            let end = value.iter().position(|&byte| byte == b';').unwrap_or(value.len());
-            value.get(..end).unwrap_or_default().trim_ascii().to_ascii_lowercase()
-        });
-        match kind.as_deref() {
-            Some(b"text/event-stream") => Self::Stream(Box::new(StreamReader::new().with_wall(wall()))),
-            Some(kind) if kind == b"application/json" || kind.ends_with(b"+json") => {
-                Self::Json(Box::new(BodyReader::new().with_wall(wall())))
+        match media::of(headers) {
+            Some(kind) if media::is_event_stream(kind) => {
+                Self::Stream(Box::new(StreamReader::new().with_wall(wall())))
             }
+            Some(kind) if media::is_json(kind) => Self::Json(Box::new(BodyReader::new().with_wall(wall()))),
             _ => Self::Opaque,
         }
     }
