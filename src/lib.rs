@@ -71,6 +71,7 @@ mod deadline;
 pub mod docs;
 pub mod fallback;
 pub mod gate;
+mod money;
 pub mod monitor;
 pub mod provider;
 pub mod refusal;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::call::{Call, Key};
 use crate::config_error::ConfigError;
-use crate::cost_guard::money::Usd;
 use crate::cost_guard::window::Window;
+use crate::money::Usd;
 
 /// Which calls share one account of a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

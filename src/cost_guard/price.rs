@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::call::{Key, Usage};
-use crate::cost_guard::money::{Rate, Usd};
+use crate::money::{Rate, Usd};
 
 /// The price of each class of tokens.
 ///

@@ -12,9 +12,10 @@
 
 use crate::call::{Outcome, Usage};
 use crate::cost_guard::bound::Tokens;
-use crate::cost_guard::money::Usd;
 use crate::cost_guard::price::{Circumstances, Tariff};
 use crate::gate::End;
+use crate::money::Usd;
+use crate::monitor::Basis;
 use crate::verdict::{Reach, Verdict};
 
 /// What an attempt is charged of which the upstream does not say what it used: the caller left, or no usage came.
@@ -27,22 +28,6 @@ pub enum Unreported {
     /// The bound of the input, and the output that was seen. For upstreams that stop when the client leaves, and bill what they
     /// generated.
     Seen,
-}
-
-/// By what an attempt was charged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Basis {
-    /// By the usage that the upstream reported.
-    Usage,
-    /// By the bound, because nothing else was known.
-    Bound,
-    /// By the bound, because what the upstream reported cannot be.
-    Anomaly,
-    /// By what was seen.
-    Seen,
-    /// It was sent, and cost nothing.
-    Nothing,
 }
 
 /// The head, as far as it matters for money.

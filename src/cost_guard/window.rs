@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::config_error::ConfigError;
 use crate::cost_guard::calendar::CalendarUnit;
-use crate::cost_guard::money::Usd;
+use crate::money::Usd;
 use crate::time;
 
 /// The span of time that a limit is for.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::Key;
-use crate::cost_guard::{Basis, Usd};
+use crate::money::Usd;
 use crate::refusal::{Label, Refusal};
 use crate::verdict::Verdict;
 
@@ -240,6 +240,22 @@ pub enum StopCause {
     Budget,
     /// A policy of the user's own.
     Policy,
+}
+
+/// By what an attempt was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Basis {
+    /// By the usage that the upstream reported.
+    Usage,
+    /// By the bound, because nothing else was known.
+    Bound,
+    /// By the bound, because what the upstream reported cannot be.
+    Anomaly,
+    /// By what was seen.
+    Seen,
+    /// It was sent, and cost nothing.
+    Nothing,
 }
 
 /// Listens to the layers.

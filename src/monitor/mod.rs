@@ -3,4 +3,4 @@
 mod event;
 
 pub(crate) use event::Observers;
-pub use event::{BreakerCause, BreakerState, Event, Observer, StopCause};
+pub use event::{Basis, BreakerCause, BreakerState, Event, Observer, StopCause};

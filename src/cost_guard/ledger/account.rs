@@ -7,8 +7,8 @@ use std::task::Waker;
 use crate::call::Key;
 use crate::cost_guard::budget::Budget;
 use crate::cost_guard::ledger::{Cause, Denied, HoldId, Mark};
-use crate::cost_guard::money::Usd;
 use crate::cost_guard::window::{Kind, Meter, Moment};
+use crate::money::Usd;
 use crate::refusal::Label;
 
 /// How many calls may wait for one account; those beyond are refused at once.

@@ -15,8 +15,8 @@ use crate::cost_guard::ledger::wait::{MemoryWait, Place, Queue};
 use crate::cost_guard::ledger::{
     Ask, Cause, Denied, Granted, HoldId, Ledger, MOST_BUDGETS, Marks, Reservation,
 };
-use crate::cost_guard::money::Usd;
 use crate::cost_guard::window::{Kind, Moment};
+use crate::money::Usd;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::time::{self, Instant, SystemWall, Wall};

@@ -24,7 +24,7 @@ pub use memory::{AccountState, Audit, MemoryHold, MemoryLedger, MemoryLedgerBuil
 pub use wait::MemoryWait;
 
 use crate::cost_guard::budget::{Budget, Spender};
-use crate::cost_guard::money::Usd;
+use crate::money::Usd;
 use crate::refusal::{Label, Refusal, RefusalKind};
 
 /// The most budgets that one ledger has.

@@ -9,8 +9,8 @@ use crate::call::Key;
 use crate::cost_guard::budget::{Budget, BudgetKey};
 use crate::cost_guard::ledger::HoldId;
 use crate::cost_guard::ledger::account::Account;
-use crate::cost_guard::money::Usd;
 use crate::cost_guard::window::{Moment, Stamp};
+use crate::money::Usd;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
 

@@ -12,7 +12,7 @@ use crate::call::Key;
 use crate::cost_guard::budget::Spender;
 use crate::cost_guard::ledger::account::Account;
 use crate::cost_guard::ledger::{Ask, Cause, Denied, Granted, HoldId, MemoryHold, MemoryLedger};
-use crate::cost_guard::money::Usd;
+use crate::money::Usd;
 
 /// An account that a call waits for. It stays where it is as long as somebody waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

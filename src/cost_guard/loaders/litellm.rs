@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{LoadError, LoadReport, count, parse, rate};
 use crate::call::Key;
-use crate::cost_guard::money::{MoneyError, Rate, Usd};
 use crate::cost_guard::price::{Hours, OffPeak, Price, PromptTier, Rates, ServiceTier};
 use crate::cost_guard::table::PriceTable;
+use crate::money::{MoneyError, Rate, Usd};
 
 /// Reads LiteLLM's price file: an object of models, with prices in dollars a token.
 ///

@@ -18,7 +18,7 @@ use serde_json::Value;
 pub use litellm::litellm;
 pub use models_dev::models_dev;
 
-use crate::cost_guard::money::{MoneyError, Rate};
+use crate::money::{MoneyError, Rate};
 
 /// A list beyond this is refused: the largest known one has three megabytes.
 pub const MOST_BYTES: usize = 32 * 1024 * 1024;

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::{LoadError, LoadReport, count, parse, rate};
-use crate::cost_guard::money::{MoneyError, Rate};
 use crate::cost_guard::price::{Price, PromptTier, Rates};
 use crate::cost_guard::table::PriceTable;
+use crate::money::{MoneyError, Rate};
 
 /// Reads the `api.json` of models.dev: an object of providers, each with an object of models, with prices in dollars a
 /// million tokens.
