@@ -20,13 +20,15 @@ use std::fmt;
 pub struct ConfigError {
     field: Cow<'static, str>,
     problem: Cow<'static, str>,
+    /// Zero: not known.
+    line: usize,
 }
 
 impl ConfigError {
     /// A problem with the setting at this path. The problem completes the sentence "`field`: …": `must not be zero`.
     #[must_use]
     pub fn new(field: impl Into<Cow<'static, str>>, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: field.into(), problem: problem.into() }
+        Self { field: field.into(), problem: problem.into(), line: 0 }
     }
 
     /// The same problem of a setting that is part of a larger one: `base_url` under `upstreams.primary` becomes
@@ -39,6 +41,19 @@ impl ConfigError {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
         self.field = format!("{parent}{dot}{}", self.field).into();
         self
+    }
+
+    /// The same problem, found in this line of a file, counted from 1; zero where no line is known.
+    #[must_use]
+    pub const fn at_line(mut self, line: usize) -> Self {
+        self.line = line;
+        self
+    }
+
+    /// The line of the file that the setting stands in, counted from 1, where one is known.
+    #[must_use]
+    pub const fn line(&self) -> Option<usize> {
+        if self.line == 0 { None } else { Some(self.line) }
     }
 
     /// The path of the setting.
@@ -56,13 +71,23 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line() {
+            write!(f, "line {line}: ")?;
+        }
+        if self.field.is_empty() {
+            return f.write_str(&self.problem);
+        }
         write!(f, "{}: {}", self.field, self.problem)
     }
 }
 
 impl fmt::Debug for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConfigError").field("field", &self.field).field("problem", &self.problem).finish()
+        f.debug_struct("ConfigError")
+            .field("field", &self.field)
+            .field("problem", &self.problem)
+            .field("line", &self.line())
+            .finish()
     }
 }
 
@@ -77,6 +102,14 @@ mod tests {
         let error = ConfigError::new("window", "must not be zero");
         assert_eq!(error.to_string(), "window: must not be zero");
         assert_eq!(error.field(), "window");
+    }
+
+    #[test]
+    fn it_says_the_line_where_one_is_known() {
+        let error = ConfigError::new("window", "must not be zero");
+        assert_eq!((error.line(), error.clone().at_line(0).line()), (None, None));
+        assert_eq!(error.at_line(7).to_string(), "line 7: window: must not be zero");
+        assert_eq!(ConfigError::new("", "is not TOML").at_line(2).to_string(), "line 2: is not TOML");
     }
 
     #[test]

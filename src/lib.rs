@@ -74,6 +74,8 @@ pub mod gate;
 mod money;
 pub mod monitor;
 pub mod provider;
+#[cfg(feature = "serde")]
+mod reading;
 pub mod refusal;
 pub mod retry;
 mod rng;

@@ -1,16 +1,14 @@
 //! Routes from a file.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::time::Duration;
 
 use http::HeaderName;
 use serde::Deserialize;
-use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
 
 use super::{Order, Route, Routes, RoutesBuilder, Target, Triggers};
 use crate::call::{Commit, Credential, Upstream};
 use crate::config_error::ConfigError;
+use crate::reading::{self, Env, Time, secret};
 use crate::verdict::Class;
 
 /// Routes as a file says them, in JSON or TOML.
@@ -51,10 +49,7 @@ impl Routes {
     /// Names the entry, as [`RoutesBuilder::build`] does; what is unknown, missing or of the wrong type too. No error holds
     /// the value of a setting.
     pub fn from_json(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let config: Config = read(&mut reader)?;
-        reader.end().map_err(|_| ConfigError::new("", "is not JSON to its end"))?;
-        config.build(&env)
+        reading::from_json::<Config>(text)?.build(&env)
     }
 
     /// The same from TOML.
@@ -64,30 +59,9 @@ impl Routes {
     /// As for [`from_json`](Self::from_json).
     #[cfg(feature = "toml")]
     pub fn from_toml(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let reader = toml::Deserializer::parse(text).map_err(|_| ConfigError::new("", "is not TOML"))?;
-        read::<Config, _>(reader)?.build(&env)
+        let config: Config = reading::from_toml(text)?;
+        config.build(&env).map_err(|error| reading::in_toml(error, text))
     }
-}
-
-/// The value, or where and in what it is wrong. The message of a parser may quote a secret, so only what names a setting
-/// is taken from it.
-fn read<'de, T: DeserializeOwned, D: Deserializer<'de>>(reader: D) -> Result<T, ConfigError> {
-    serde_path_to_error::deserialize(reader).map_err(|error| {
-        let path = error.path().to_string();
-        let text = error.inner().to_string();
-        let known = ["missing field", "unknown field", "duplicate field"];
-        let named = known.iter().find(|start| text.starts_with(**start));
-        let problem = named.and_then(|_| text.split('`').nth(1).map(|field| (text.as_str(), field)));
-        let path = if path == "." { String::new() } else { path };
-        match problem {
-            Some((text, field)) if text.starts_with("missing") => {
-                ConfigError::new(field.to_owned(), "is missing").under(&path)
-            }
-            Some((text, _)) if text.starts_with("unknown") => ConfigError::new(path, "is not a setting"),
-            Some((_, field)) => ConfigError::new(field.to_owned(), "is given twice").under(&path),
-            None => ConfigError::new(path, "cannot be read: it has the wrong type or form"),
-        }
-    })
 }
 
 #[derive(Deserialize)]
@@ -178,41 +152,6 @@ enum TriggerConfig {
     Policy,
 }
 
-/// `250ms`, `30s`, `2m`.
-struct Time(Duration);
-
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = Time;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a time such as `30s`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Time, E> {
-                time(text).map(Time).ok_or_else(|| E::custom("is not a time such as `30s`"))
-            }
-        }
-        reader.deserialize_str(Text)
-    }
-}
-
-fn time(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        _ => None,
-    }
-}
-
-type Env<'e> = &'e dyn Fn(&str) -> Option<String>;
-
 impl Config {
     fn build(self, env: Env<'_>) -> Result<Routes, ConfigError> {
         let mut routes = Routes::builder();
@@ -279,13 +218,6 @@ impl CredentialConfig {
             )),
         }
     }
-}
-
-/// The value, or what the environment holds under the name that it refers to.
-fn secret(path: &str, value: &str, env: Env<'_>) -> Result<String, ConfigError> {
-    let Some(name) = value.strip_prefix("env:") else { return Ok(value.to_owned()) };
-    let missing = || ConfigError::new(path.to_owned(), format!("refers to `{name}`, which is not set"));
-    env(name).filter(|value| !value.is_empty()).ok_or_else(missing)
 }
 
 impl RouteConfig {
