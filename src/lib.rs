@@ -65,6 +65,8 @@ pub mod bulkhead;
 pub mod call;
 mod calls;
 pub mod circuit_breaker;
+#[cfg(feature = "serde")]
+pub mod config;
 mod config_error;
 pub mod cost_guard;
 mod deadline;
@@ -86,6 +88,8 @@ pub mod token_bucket;
 mod verdict;
 
 pub use calls::{Calls, calls};
+#[cfg(feature = "serde")]
+pub use config::Config;
 pub use config_error::ConfigError;
 pub use deadline::Deadline;
 pub use refusal::{BoxError, Failure, Fault, Phase, Refusal, RefusalKind};

@@ -50,9 +50,7 @@ fn told(path: &str, text: &str, form: &str) -> ConfigError {
     let quoted = text.split('`').nth(1).map(str::to_owned);
     match quoted {
         Some(field) if text.starts_with("missing field") => ConfigError::new(field, "is missing").under(path),
-        Some(_) if text.starts_with("unknown field") => {
-            ConfigError::new(path.to_owned(), "is not a setting")
-        }
+        Some(_) if text.starts_with("unknown field") => ConfigError::new(path.to_owned(), "is not a setting"),
         Some(field) if text.starts_with("duplicate field") => {
             ConfigError::new(field, "is given twice").under(path)
         }
@@ -117,9 +115,8 @@ fn inside<'t, 'i>(value: &'t toml::de::DeValue<'i>, rest: &mut &str) -> Option<F
 /// The entry that the path goes on with: the longest key that it starts with, since keys may hold dots.
 #[cfg(feature = "toml")]
 fn step<'t, 'i>(table: &'t toml::de::DeTable<'i>, rest: &mut &str) -> Option<Found<'t, 'i>> {
-    let starts = |key: &str| {
-        rest.strip_prefix(key).filter(|after| after.is_empty() || after.starts_with(['.', '[']))
-    };
+    let starts =
+        |key: &str| rest.strip_prefix(key).filter(|after| after.is_empty() || after.starts_with(['.', '[']));
     let (key, value) = table
         .iter()
         .filter(|(key, _)| starts(key.get_ref()).is_some())
@@ -139,6 +136,12 @@ pub(crate) fn secret(path: &str, value: &str, env: Env<'_>) -> Result<String, Co
 /// A time: `250ms`, `30s`, `2m`, `1h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Time(pub(crate) Duration);
+
+impl From<Time> for Duration {
+    fn from(time: Time) -> Self {
+        time.0
+    }
+}
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {

@@ -77,39 +77,39 @@ struct Config {
     secret_query: Vec<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UpstreamConfig {
-    base_url: String,
-    credential: Option<CredentialConfig>,
-    strip_prefix: Option<String>,
+pub(crate) struct UpstreamConfig {
+    pub(crate) base_url: String,
+    pub(crate) credential: Option<CredentialConfig>,
+    pub(crate) strip_prefix: Option<String>,
     #[serde(default)]
-    headers: BTreeMap<String, String>,
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CredentialConfig {
-    bearer: Option<String>,
-    header: Option<String>,
-    query: Option<String>,
-    from_caller: Option<String>,
-    secret: Option<String>,
+pub(crate) struct CredentialConfig {
+    pub(crate) bearer: Option<String>,
+    pub(crate) header: Option<String>,
+    pub(crate) query: Option<String>,
+    pub(crate) from_caller: Option<String>,
+    pub(crate) secret: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RouteConfig {
-    targets: Vec<TargetConfig>,
+pub(crate) struct RouteConfig {
+    pub(crate) targets: Vec<TargetConfig>,
     #[serde(default)]
-    order: OrderConfig,
+    pub(crate) order: OrderConfig,
     #[serde(default)]
-    commit: CommitConfig,
+    pub(crate) commit: CommitConfig,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TargetConfig {
+pub(crate) struct TargetConfig {
     upstream: String,
     model: Option<String>,
     timeout: Option<Time>,
@@ -119,9 +119,9 @@ struct TargetConfig {
     fallback_on: Option<Vec<TriggerConfig>>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum OrderConfig {
+pub(crate) enum OrderConfig {
     #[default]
     Listed,
     Weighted,
@@ -129,18 +129,18 @@ enum OrderConfig {
     Fastest,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum CommitConfig {
+pub(crate) enum CommitConfig {
     Head,
     #[default]
     FirstContent,
     End,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum TriggerConfig {
+pub(crate) enum TriggerConfig {
     Throttled,
     Transient,
     Stalled,
@@ -181,7 +181,7 @@ fn with_headers(mut routes: RoutesBuilder, names: &[String]) -> Result<RoutesBui
 }
 
 impl UpstreamConfig {
-    fn build(self, name: &str, env: Env<'_>) -> Result<Upstream, ConfigError> {
+    pub(crate) fn build(self, name: &str, env: Env<'_>) -> Result<Upstream, ConfigError> {
         let mut upstream = Upstream::new(name, &self.base_url)?;
         if let Some(credential) = self.credential {
             upstream = upstream.credential(credential.build(env)?);
@@ -221,7 +221,7 @@ impl CredentialConfig {
 }
 
 impl RouteConfig {
-    fn build(self, model: String) -> Route {
+    pub(crate) fn build(self, model: String) -> Route {
         let order = match self.order {
             OrderConfig::Listed => Order::Listed,
             OrderConfig::Weighted => Order::Weighted,
@@ -264,7 +264,7 @@ impl TargetConfig {
 }
 
 impl TriggerConfig {
-    fn add(triggers: Triggers, config: Self) -> Triggers {
+    pub(crate) fn add(triggers: Triggers, config: Self) -> Triggers {
         triggers.on(match config {
             Self::Throttled => Class::Throttled,
             Self::Transient => Class::Transient,

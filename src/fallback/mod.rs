@@ -97,7 +97,7 @@
 
 mod chain;
 #[cfg(feature = "serde")]
-mod config;
+pub(crate) mod config;
 mod future;
 mod handle;
 mod health;

@@ -56,6 +56,7 @@
 //! Dropping a future or a body at any point returns what was taken: the permit is made before the inner future is,
 //! outlives it, and settles exactly once, with an [`End`] that says how.
 
+mod assigned;
 mod body;
 mod content;
 mod future;
@@ -67,6 +68,7 @@ mod service;
 
 use std::future::Future;
 
+pub use assigned::{Assigned, AssignedPermit, AssignedWait};
 pub use body::{GateBody, WithBody};
 pub(crate) use content::{Content, ContentProj};
 pub use future::ResponseFuture;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use seawall::call::Key;
-use seawall::gate::{Admission, Gate, GateLayer, KeyFn, Keyed, PerKey};
+use seawall::gate::{Admission, Assigned, End, Gate, GateLayer, KeyFn, Keyed, PerKey};
 use seawall::{BoxError, Refusal, RefusalKind};
 use tower::{Layer, ServiceExt};
+
+use crate::support::{Answer, TestGate};
 
 /// Refuses for ever once it has been asked `limit` times; at rest until the first time.
 #[derive(Clone, Default)]
@@ -98,4 +100,28 @@ fn a_key_function_that_panics_harms_its_call_alone() {
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(gate.admit(&mut 13)))).is_err());
     assert!(matches!(gate.admit(&mut 1), Admission::Now(())));
     assert_eq!(gate.len(), 1, "no key is a key of its own");
+}
+
+#[tokio::test]
+async fn an_assigned_gate_guards_its_key_and_no_other() {
+    let gate = TestGate::default();
+    let keys = KeyFn::new(|request: &u64| Some(Key::from(*request)));
+    let service = GateLayer::from_gate(Assigned::new(keys, [(1, gate.clone())]))
+        .at_head()
+        .layer(tower::service_fn(|n: u64| async move { Ok::<_, BoxError>(n) }));
+    assert!(service.clone().oneshot(1).await.is_ok() && service.clone().oneshot(2).await.is_ok());
+    assert_eq!(gate.ends(), [End::Complete], "the other key's call was none of its business");
+    gate.answer(Answer::Refused);
+    assert!(service.clone().oneshot(1).await.is_err());
+    assert!(service.oneshot(2).await.is_ok(), "nor is its refusal the other's");
+}
+
+#[test]
+fn of_a_key_that_is_assigned_twice_the_last_gate_counts() {
+    let gates = Assigned::by_upstream([("b", 1), ("a", 2), ("b", 3)]);
+    assert_eq!(
+        gates.iter().map(|(key, gate)| (key.as_str(), *gate)).collect::<Vec<_>>(),
+        [("a", 2), ("b", 3)]
+    );
+    assert_eq!((gates.find("b"), gates.find("c")), (Some(&3), None));
 }

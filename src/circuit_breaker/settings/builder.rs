@@ -79,6 +79,12 @@ impl SettingsBuilder {
         self
     }
 
+    /// After how many failures in a row it opens, and within which time.
+    #[cfg(feature = "serde")]
+    pub(crate) fn in_a_row(&self) -> Option<(u32, Duration)> {
+        self.consecutive
+    }
+
     /// Never opens for failures in a row.
     pub fn without_consecutive_failures(mut self) -> Self {
         self.consecutive = None;
