@@ -129,7 +129,7 @@ impl<R, P, K> BulkheadBuilder<R, P, K> {
 
     /// Who hears of refusals, of waits and of callers who left while they waited.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.observers = Observers::new(observer);
+        self.observers.add(observer);
         self
     }
 

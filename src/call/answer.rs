@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::Response;
 
 use crate::call::{Outcome, Usage};
+use crate::refusal::Refusal;
 use crate::verdict::Verdict;
 
 /// A response that can hand out the [`Outcome`] which somebody writes while it arrives.
@@ -32,6 +33,11 @@ pub trait Answer {
     fn verdict(&self) -> Option<Verdict> {
         self.outcome().and_then(|outcome| outcome.verdict())
     }
+
+    /// The refusal of ours that this response tells, where a layer below told one as a response.
+    fn refusal(&self) -> Option<Refusal> {
+        None
+    }
 }
 
 impl<B> Answer for Response<B> {
@@ -42,5 +48,9 @@ impl<B> Answer for Response<B> {
     fn verdict(&self) -> Option<Verdict> {
         let read = Answer::outcome(self).and_then(|outcome| outcome.verdict());
         Some(read.unwrap_or_else(|| Verdict::of_status(self.status())))
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        self.extensions().get().cloned()
     }
 }

@@ -151,7 +151,7 @@ impl<C, R, K> CircuitBreakerBuilder<C, R, K> {
 
     /// Who listens to its events.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.draft.observers = Observers::new(observer);
+        self.draft.observers.add(observer);
         self
     }
 

@@ -277,7 +277,7 @@ impl<R, B> CostGuardBuilder<R, B> {
 
     /// Who listens to what it decides.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.settings.observers = Observers::new(Arc::new(observer));
+        self.settings.observers.add(observer);
         self
     }
 

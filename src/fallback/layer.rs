@@ -227,7 +227,7 @@ impl<C> FallbackBuilder<C> {
 
     /// Hears of every hop and of every chain that is exhausted.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.rules.observers = Observers::new(Arc::new(observer));
+        self.rules.observers.add(observer);
         self
     }
 

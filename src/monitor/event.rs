@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::call::Key;
 use crate::money::Usd;
+use crate::monitor::Alert;
 use crate::refusal::{Label, Refusal};
 use crate::verdict::Verdict;
 
@@ -153,6 +154,14 @@ pub enum Event<'a> {
         /// What the last failure means, if one was asked.
         verdict: Option<Verdict>,
     },
+    /// An alert of a [`Monitor`](super::Monitor) went on or off.
+    #[non_exhaustive]
+    Alert {
+        /// Whose.
+        label: &'a Label,
+        /// Which.
+        alert: &'a Alert,
+    },
 }
 
 impl Event<'_> {
@@ -172,7 +181,8 @@ impl Event<'_> {
             | Self::Unreserved { label, .. }
             | Self::Abandoned { label, .. }
             | Self::FellOver { label, .. }
-            | Self::NoTargetLeft { label, .. } => label,
+            | Self::NoTargetLeft { label, .. }
+            | Self::Alert { label, .. } => label,
         }
     }
 }
@@ -283,13 +293,52 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
     }
 }
 
-/// Who listens to one layer: nobody, or one observer.
+/// Several observers as one. A panic in one harms none of the others.
+///
+/// Layers need none: their `.observer(…)` adds another one each time.
+#[derive(Clone, Default)]
+pub struct Fanout(Vec<Arc<dyn Observer>>);
+
+impl Fanout {
+    /// Nobody yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// And this one.
+    #[must_use]
+    pub fn and(mut self, observer: impl Observer + 'static) -> Self {
+        self.0.push(Arc::new(observer));
+        self
+    }
+}
+
+impl Observer for Fanout {
+    fn event(&self, event: &Event<'_>) {
+        for observer in &self.0 {
+            contained(&**observer, event);
+        }
+    }
+}
+
+impl fmt::Debug for Fanout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fanout({})", self.0.len())
+    }
+}
+
+/// Who listens to one layer: nobody, one observer, or several.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Option<Arc<dyn Observer>>);
 
 impl Observers {
-    pub(crate) fn new(observer: impl Observer + 'static) -> Self {
-        Self(Some(Arc::new(observer)))
+    /// One more listens.
+    pub(crate) fn add(&mut self, observer: impl Observer + 'static) {
+        self.0 = Some(match self.0.take() {
+            None => Arc::new(observer),
+            Some(first) => Arc::new(Fanout::new().and(first).and(observer)),
+        });
     }
 
     /// Whether somebody listens.
@@ -307,9 +356,13 @@ impl Observers {
 
     #[cold]
     fn tell(observer: &dyn Observer, event: &Event<'_>) {
-        // What an observer does wrong is no business of the call; and a second panic in a drop would abort.
-        let _ = catch_unwind(AssertUnwindSafe(|| observer.event(event)));
+        contained(observer, event);
     }
+}
+
+/// What an observer does wrong is no business of the call; and a second panic in a drop would abort.
+fn contained(observer: &dyn Observer, event: &Event<'_>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| observer.event(event)));
 }
 
 impl fmt::Debug for Observers {

@@ -41,7 +41,7 @@ impl<P> RetryLayer<P> {
     where
         P: Clone,
     {
-        self.with(|rules| rules.observers = Observers::new(Arc::new(observer)))
+        self.with(|rules| rules.observers.add(observer))
     }
 
     /// The policy.

@@ -208,7 +208,7 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
 
     /// Who listens to this layer.
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.observers = Observers::new(observer);
+        self.observers.add(observer);
         self
     }
 

@@ -1,0 +1,193 @@
+//! All that is counted. Pure: time is an argument, and nobody is asked for anything.
+
+use std::time::Duration;
+
+use super::counts::{Charge, Counts};
+use super::sketch::Sum;
+use super::snapshot::{Figures, Latency, LayerEvents, Money, Outcomes, Refusals, Series, Tokens};
+use super::spans::{Scratch, Spans, TICK, begins};
+use super::stripes::{Record, What};
+use super::{Breaker, BreakerState, Budget, words};
+use crate::money::Usd;
+
+/// The figures of a monitor.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub(super) calls: Spans,
+    pub(super) attempts: Spans,
+    /// By their numbers in the directory.
+    targets: Vec<Spans>,
+    layers: Vec<LayerCounts>,
+    pub(super) breakers: Vec<Breaker>,
+    pub(super) budgets: Vec<Budget>,
+    pub(super) scratch: Scratch,
+    sum: Sum,
+}
+
+/// What one layer told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LayerCounts {
+    pub(super) refusals: [u64; words::KINDS],
+    pub(super) would_refuse: u64,
+    pub(super) waits: u64,
+    pub(super) waited: Duration,
+    pub(super) abandoned: u64,
+    pub(super) gave_up: u64,
+    pub(super) no_target_left: u64,
+    pub(super) unpriced: u64,
+    pub(super) unreserved: u64,
+}
+
+/// No more breakers, and no more budgets, than this are told apart.
+const MOST_NAMED: usize = 256;
+
+impl Book {
+    pub(super) fn take(&mut self, record: &Record) {
+        let tick = record.at / TICK;
+        let scratch = &mut self.scratch;
+        match &record.what {
+            What::Call(done) => self.calls.done(tick, done, scratch),
+            What::Attempt(target, done) => {
+                self.attempts.done(tick, done, scratch);
+                target_of(&mut self.targets, *target).done(tick, done, scratch);
+            }
+            What::Charged(target, charge) => self.charge(tick, *target, *charge),
+            What::Refused(layer, kind) => self.layer(*layer).refusals[words::kind_index(*kind)] += 1,
+        }
+    }
+
+    fn charge(&mut self, tick: u64, target: u16, charge: Charge) {
+        let scratch = &mut self.scratch;
+        self.calls.charge(tick, charge, scratch);
+        self.attempts.charge(tick, charge, scratch);
+        target_of(&mut self.targets, target).charge(tick, charge, scratch);
+    }
+
+    pub(super) fn layer(&mut self, number: u16) -> &mut LayerCounts {
+        let number = usize::from(number);
+        if self.layers.len() <= number {
+            self.layers.resize_with(number + 1, LayerCounts::default);
+        }
+        &mut self.layers[number]
+    }
+
+    /// Counts something among the calls, that ended or happened at this instant.
+    pub(super) fn among_calls(&mut self, at: u64, count: impl FnOnce(&mut Counts)) {
+        self.calls.count(at / TICK, &mut self.scratch, count);
+    }
+
+    /// A breaker went to another state.
+    pub(super) fn moved(&mut self, at: u64, name: &str, key: &str, to: BreakerState) {
+        let trip = to == BreakerState::Open;
+        if trip {
+            let tick = at / TICK;
+            self.calls.count(tick, &mut self.scratch, |counts| counts.trips += 1);
+            self.attempts.count(tick, &mut self.scratch, |counts| counts.trips += 1);
+        }
+        let known = self.breakers.iter().position(|breaker| breaker.name == name && breaker.key == key);
+        let at = match known {
+            Some(at) => at,
+            None if self.breakers.len() >= MOST_NAMED => return,
+            None => {
+                self.breakers.push(Breaker { name: name.into(), key: key.into(), state: to, trips: 0 });
+                self.breakers.len() - 1
+            }
+        };
+        let breaker = &mut self.breakers[at];
+        breaker.state = to;
+        breaker.trips += u64::from(trip);
+    }
+
+    /// Spending passed a mark.
+    pub(super) fn mark(&mut self, name: &str, percent: u8, spent: Usd, limit: Usd) {
+        let known = self.budgets.iter_mut().find(|budget| budget.name == name);
+        if let Some(budget) = known {
+            (budget.percent, budget.spent, budget.limit) = (percent, spent, limit);
+            budget.marks += 1;
+        } else if self.budgets.len() < MOST_NAMED {
+            self.budgets.push(Budget { name: name.into(), percent, spent, limit, marks: 1 });
+        }
+    }
+
+    /// The figures of calls, attempts and each target.
+    pub(super) fn series(&mut self, now: u64) -> (Series, Series, Vec<Series>) {
+        let Self { calls, attempts, targets, scratch, sum, .. } = self;
+        let mut read = |spans: &mut Spans| {
+            spans.advance(now / TICK, scratch);
+            series(spans, now, sum)
+        };
+        (read(calls), read(attempts), targets.iter_mut().map(read).collect())
+    }
+
+    pub(super) fn layer_events(&self, names: &[Box<str>]) -> Vec<LayerEvents> {
+        let told = self.layers.iter().zip(names);
+        told.map(|(counts, name)| LayerEvents {
+            name: (**name).into(),
+            refusals: Refusals(counts.refusals),
+            would_refuse: counts.would_refuse,
+            waits: counts.waits,
+            waited: counts.waited,
+            abandoned: counts.abandoned,
+            gave_up: counts.gave_up,
+            no_target_left: counts.no_target_left,
+            unpriced: counts.unpriced,
+            unreserved: counts.unreserved,
+        })
+        .filter(|layer| *layer != LayerEvents::named(&layer.name))
+        .collect()
+    }
+}
+
+/// The series of a target, which is made if there is none.
+fn target_of(targets: &mut Vec<Spans>, number: u16) -> &mut Spans {
+    let number = usize::from(number);
+    if targets.len() <= number {
+        targets.resize_with(number + 1, Spans::default);
+    }
+    &mut targets[number]
+}
+
+fn series(spans: &Spans, now: u64, sum: &mut Sum) -> Series {
+    let mut all: [Figures; 4] = Default::default();
+    spans.each(|span, counts, _| all[span] = figures(counts));
+    let [minute, five, hour] = begins(now / TICK).map(|tick| tick * TICK);
+    for (figures, begin) in all.iter_mut().zip([minute, five, hour, 0]) {
+        figures.over = Duration::from_nanos(now - begin);
+    }
+    for which in 0..super::spans::TIMES {
+        sum.clear();
+        spans.each(|span, _, times| {
+            times.add_to(which, sum);
+            let latency = latency(sum);
+            let figures = &mut all[span];
+            *[&mut figures.to_head, &mut figures.to_content, &mut figures.to_end][which] = latency;
+        });
+    }
+    let [minute, five_minutes, hour, since_start] = all;
+    Series { minute, five_minutes, hour, since_start }
+}
+
+fn figures(counts: &Counts) -> Figures {
+    Figures {
+        outcomes: Outcomes(counts.outcomes),
+        refusals: Refusals(counts.refusals),
+        tokens: Tokens { input: counts.input, output: counts.output, cached: counts.cached },
+        retries: counts.retries,
+        fallbacks: counts.fallbacks,
+        trips: counts.trips,
+        money: Money {
+            charged: counts.charged,
+            spent: Usd::nanos(counts.spent),
+            reserved: Usd::nanos(counts.reserved),
+            extra: Usd::nanos(counts.extra),
+        },
+        ..Figures::default()
+    }
+}
+
+fn latency(sum: &Sum) -> Latency {
+    let (count, nanos) = sum.totals();
+    let ([p50, p90, p95, p99], max) = sum.percentiles([500, 900, 950, 990]);
+    let [p50, p90, p95, p99, max] = [p50, p90, p95, p99, max].map(Duration::from_micros);
+    Latency { count, sum: Duration::from_nanos(nanos), p50, p90, p95, p99, max }
+}

@@ -1,0 +1,94 @@
+//! What is counted in an interval.
+
+use super::words;
+use crate::refusal::RefusalKind;
+
+/// How one call or attempt ended. Durations are nanoseconds; [`NONE`] is none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) class: u8,
+    pub(super) refused: Option<RefusalKind>,
+    pub(super) head: u64,
+    pub(super) content: u64,
+    pub(super) end: u64,
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) cached: u64,
+    pub(super) retry: bool,
+    pub(super) fallback: bool,
+}
+
+pub(super) const NONE: u64 = u64::MAX;
+
+/// What a cost guard told of one attempt, in nano-dollars.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Charge {
+    pub(super) spent: u64,
+    pub(super) reserved: u64,
+    pub(super) extra: bool,
+}
+
+/// The counters of one interval. Their sum over intervals is that of a longer one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) outcomes: [u64; words::CLASSES],
+    pub(super) refusals: [u64; words::KINDS],
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) cached: u64,
+    pub(super) retries: u64,
+    pub(super) fallbacks: u64,
+    pub(super) trips: u64,
+    pub(super) charged: u64,
+    pub(super) spent: u64,
+    pub(super) reserved: u64,
+    pub(super) extra: u64,
+}
+
+impl Counts {
+    #[inline]
+    pub(super) fn done(&mut self, done: &Done) {
+        self.outcomes[usize::from(done.class)] += 1;
+        if let Some(kind) = done.refused {
+            self.refusals[words::kind_index(kind)] += 1;
+        }
+        self.input = self.input.saturating_add(done.input);
+        self.output = self.output.saturating_add(done.output);
+        self.cached = self.cached.saturating_add(done.cached);
+        self.retries += u64::from(done.retry);
+        self.fallbacks += u64::from(done.fallback);
+    }
+
+    pub(super) fn charge(&mut self, charge: Charge) {
+        self.charged += 1;
+        self.spent = self.spent.saturating_add(charge.spent);
+        self.reserved = self.reserved.saturating_add(charge.reserved);
+        if charge.extra {
+            self.extra = self.extra.saturating_add(charge.spent);
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *sum += count;
+        }
+        for (sum, count) in self.refusals.iter_mut().zip(other.refusals) {
+            *sum += count;
+        }
+        let sums = [
+            (&mut self.input, other.input),
+            (&mut self.output, other.output),
+            (&mut self.cached, other.cached),
+            (&mut self.retries, other.retries),
+            (&mut self.fallbacks, other.fallbacks),
+            (&mut self.trips, other.trips),
+            (&mut self.charged, other.charged),
+            (&mut self.spent, other.spent),
+            (&mut self.reserved, other.reserved),
+            (&mut self.extra, other.extra),
+        ];
+        for (sum, count) in sums {
+            *sum = sum.saturating_add(count);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The permit of a monitor: it sees one call, or one attempt, to its end.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::counts::{Done, NONE};
+use super::gate::Scope;
+use super::look::Look;
+use super::monitor::{Monitor, Stripe};
+use super::stripes::What;
+use super::words::class_index;
+use crate::call::{Call, Key, Outcome, Usage};
+use crate::gate::{End, Follow, Heads, Permit};
+use crate::refusal::RefusalKind;
+use crate::time;
+use crate::verdict::Class;
+
+/// A call, or an attempt, that a monitor sees to its end.
+pub struct Watched<L> {
+    stripe: Arc<Stripe>,
+    look: L,
+    scope: Scope,
+    target: u16,
+    retry: bool,
+    fallback: bool,
+    began: u64,
+    head: u64,
+    /// What the head said, once it is there; and whether there was one.
+    class: Option<Class>,
+    answered: bool,
+    refused: Option<RefusalKind>,
+    /// What an own type said it used, for there may be no outcome.
+    used: [u64; 3],
+    /// The names of a target that has no place of its own yet.
+    unproven: Option<Box<(Option<Key>, Key)>>,
+}
+
+impl<L> Watched<L> {
+    #[inline]
+    pub(super) fn begin(monitor: &Monitor, scope: Scope, call: Option<&Call>, look: L) -> Self {
+        let stripe = monitor.mine().clone();
+        let began = stripe.inner.now();
+        let (mut target, mut unproven) = (super::directory::OTHERS, None);
+        let (mut retry, mut fallback) = (false, false);
+        if scope == Scope::Attempts {
+            let model = call.and_then(|call| call.model.as_ref());
+            let upstream = call.and_then(|call| call.upstream.as_ref());
+            let (number, own) = stripe.inner.directory.target(upstream, model);
+            target = number;
+            if !own && let Some(model) = model {
+                unproven = Some(Box::new((upstream.cloned(), model.clone())));
+            }
+            retry = call.and_then(|call| call.attempt).is_some_and(|attempt| attempt > 1);
+            fallback = !retry && call.and_then(|call| call.hop).is_some_and(|hop| hop > 1);
+        }
+        stripe.begin(scope as usize);
+        Self {
+            stripe,
+            look,
+            scope,
+            target,
+            retry,
+            fallback,
+            began,
+            head: NONE,
+            class: None,
+            answered: false,
+            refused: None,
+            used: [0; 3],
+            unproven,
+        }
+    }
+
+    /// How it ended.
+    fn class(&self, end: End, outcome: Option<&Outcome>) -> Class {
+        match (self.class, end) {
+            // A failing head decides: what becomes of its body changes nothing.
+            (Some(class), _) if class != Class::Success => class,
+            (_, End::Abandoned | End::Unsent) => Class::Abandoned,
+            (None, _) => Class::Transient,
+            (Some(head), end) => {
+                let late = outcome.and_then(Outcome::verdict).map(|verdict| verdict.class());
+                match (late, end) {
+                    (Some(class), _) if class != Class::Success => class,
+                    // An answer that was complete stays one, though its body broke after it.
+                    (late, End::Broken) if late.is_none() || !outcome.is_some_and(Outcome::is_finished) => {
+                        Class::Transient
+                    }
+                    _ => head,
+                }
+            }
+        }
+    }
+
+    /// From the beginning, or from sending, to head, content and end.
+    fn times(&self, now: u64, ended: bool, outcome: Option<&Outcome>) -> [u64; 3] {
+        let end_if = |end: u64| if ended { end } else { NONE };
+        let after = |instant: u64| if instant == NONE { NONE } else { instant.saturating_sub(self.began) };
+        let Some(outcome) = outcome else {
+            return [after(self.head), NONE, end_if(after(now))];
+        };
+        let sent = self.stripe.inner.nanos(outcome.sent());
+        let nanos = |mark: Option<Duration>| mark.map_or(NONE, time::nanos);
+        if self.scope == Scope::Attempts {
+            // The upstream's own time, without waits in queues above it.
+            let end = outcome.to_end().map_or(now.saturating_sub(sent), time::nanos);
+            return [nanos(outcome.to_head()), nanos(outcome.to_content()), end_if(end)];
+        }
+        let content = outcome.to_content().map_or(NONE, |mark| sent.saturating_add(time::nanos(mark)));
+        [after(self.head), after(content), end_if(after(now))]
+    }
+
+    fn used(&self, outcome: Option<&Outcome>) -> [u64; 3] {
+        outcome.map_or(self.used, |outcome| tokens(&outcome.usage()))
+    }
+}
+
+fn tokens(usage: &Usage) -> [u64; 3] {
+    // No single answer uses more; what claims to is not believed.
+    const MOST: u64 = 1_000_000_000;
+    [usage.input, usage.output, usage.cached].map(|said| said.filter(|n| *n <= MOST).unwrap_or(0))
+}
+
+impl<L> Permit for Watched<L> {
+    #[inline]
+    fn settle(self, end: End, outcome: Option<&Outcome>) {
+        let inner = &self.stripe.inner;
+        let class = self.class(end, outcome);
+        let now = inner.now();
+        let ended = self.answered && matches!(end, End::Complete | End::Broken);
+        let [head, content, end] = self.times(now, ended, outcome);
+        let [input, output, cached] = self.used(outcome);
+        let done = Done {
+            class: u8::try_from(class_index(class)).expect("there are ten classes"),
+            refused: self.refused,
+            head,
+            content,
+            end,
+            input,
+            output,
+            cached,
+            retry: self.retry,
+            fallback: self.fallback,
+        };
+        let mut target = self.target;
+        if class == Class::Success
+            && let Some(names) = &self.unproven
+        {
+            target = inner.directory.proven(names.0.as_ref(), &names.1);
+        }
+        self.stripe.end(self.scope as usize);
+        let what = match self.scope {
+            Scope::Calls => What::Call(done),
+            Scope::Attempts => What::Attempt(target, done),
+        };
+        self.stripe.record(now, what);
+        if class == Class::Denied && self.scope == Scope::Attempts {
+            inner.denied(now, target);
+        }
+    }
+}
+
+impl<Res, E, L: Look<Res, E>> Heads<Res, E> for Watched<L> {
+    #[inline]
+    fn head(&mut self, head: Result<&Res, &E>) -> Follow {
+        let seen = self.look.look(head);
+        self.class = Some(seen.verdict.class());
+        self.refused = seen.refused;
+        if head.is_err() {
+            return Follow::Settle;
+        }
+        self.answered = true;
+        self.head = self.stripe.inner.now();
+        if let Some(usage) = &seen.usage {
+            self.used = tokens(usage);
+        }
+        Follow::Body
+    }
+}
+
+impl<L> fmt::Debug for Watched<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched")
+            .field("scope", &self.scope)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
