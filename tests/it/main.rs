@@ -15,7 +15,12 @@ mod outcome;
 mod requests;
 mod respond;
 mod retry_wire;
+mod simulated;
 mod stack;
 mod storms;
 mod support;
 mod timeout;
+
+/// The provider that the examples use too.
+#[path = "../../examples/support/mod.rs"]
+mod provider;
