@@ -50,11 +50,8 @@ impl Names {
 impl Directory {
     /// With these targets from the start; `most` targets in all, beside the one that others share.
     pub(super) fn new(targets: &[(Key, Key)], most: usize) -> Self {
-        let mut names = Names {
-            numbers: FxHashMap::default(),
-            targets: Vec::new(),
-            layers: vec![OTHER.into()],
-        };
+        let mut names =
+            Names { numbers: FxHashMap::default(), targets: Vec::new(), layers: vec![OTHER.into()] };
         names.add(OTHER, OTHER);
         for (upstream, model) in targets {
             if names.find(upstream.as_str(), model.as_str()).is_none() {

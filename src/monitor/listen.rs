@@ -90,8 +90,7 @@ impl Inner {
     /// What the watched handles show. Each is asked outside the lock; one that panics shows nothing.
     pub(super) fn gauges(&self) -> Vec<Watching> {
         let ask = |(name, handle): (String, std::sync::Arc<dyn super::Gauges>)| {
-            let gauges: Vec<Gauge> =
-                catch_unwind(AssertUnwindSafe(|| handle.gauges())).unwrap_or_default();
+            let gauges: Vec<Gauge> = catch_unwind(AssertUnwindSafe(|| handle.gauges())).unwrap_or_default();
             Watching { name, gauges }
         };
         self.watched().into_iter().map(ask).collect()

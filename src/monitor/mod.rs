@@ -15,10 +15,12 @@ mod look;
 mod monitor;
 mod permit;
 mod prometheus;
+mod report;
 mod sketch;
 mod snapshot;
 mod spans;
 mod stripes;
+mod table;
 mod words;
 
 pub use alert::{Alert, Rule, Rules, Severity, Timing};

@@ -120,6 +120,7 @@ const COARSEST: u8 = 5;
 
 impl Closed {
     /// Empty, with room for a row of this many bytes.
+    #[cfg(test)]
     pub(super) fn with_room(most: u16) -> Self {
         Self { most, ..Self::default() }
     }

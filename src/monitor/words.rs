@@ -93,11 +93,8 @@ pub(super) const fn kind_word(kind: RefusalKind) -> &'static str {
     ALL_KINDS[kind_index(kind)].1
 }
 
-pub(super) const ALL_STATES: [(BreakerState, &str); 3] = [
-    (BreakerState::Closed, "closed"),
-    (BreakerState::HalfOpen, "half_open"),
-    (BreakerState::Open, "open"),
-];
+pub(super) const ALL_STATES: [(BreakerState, &str); 3] =
+    [(BreakerState::Closed, "closed"), (BreakerState::HalfOpen, "half_open"), (BreakerState::Open, "open")];
 
 pub(super) const fn state_word(state: BreakerState) -> &'static str {
     match state {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::rules::{Finding, denied, out_of};
 use super::{Alert, Rule, Rules, Severity};
-use crate::monitor::snapshot::Snapshot;
 use crate::monitor::BreakerState;
+use crate::monitor::snapshot::Snapshot;
 
 /// The rules, and the alerts that are on.
 #[derive(Debug)]

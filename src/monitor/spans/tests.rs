@@ -1,0 +1,97 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::monitor::words::class_index;
+use crate::verdict::Class;
+
+fn done(class: Class, head: u64) -> Done {
+    Done {
+        class: u8::try_from(class_index(class)).unwrap(),
+        refused: None,
+        head,
+        content: NONE,
+        end: head,
+        input: 3,
+        output: 2,
+        cached: 1,
+        retry: false,
+        fallback: false,
+    }
+}
+
+/// Counts and latency sums of the four spans.
+fn read(spans: &mut Spans, tick: u64, scratch: &mut Scratch) -> [(u64, u64); 4] {
+    spans.advance(tick, scratch);
+    let mut found = [(0, 0); 4];
+    let mut sum = Sum::default();
+    spans.each(|span, counts, times| {
+        times.add_to(0, &mut sum);
+        let count = counts.outcomes.iter().sum();
+        assert_eq!(sum.totals().0, count, "each has a latency");
+        found[span] = (count, sum.totals().1);
+    });
+    found
+}
+
+#[test]
+fn a_minute_is_over_after_a_minute_and_an_interval() {
+    let (mut spans, mut scratch) = (Spans::default(), Scratch::default());
+    spans.done(0, &done(Class::Success, 7), &mut scratch);
+    assert_eq!(
+        read(&mut spans, 6, &mut scratch),
+        [(1, 7); 4],
+        "60 s later it may have been within the minute"
+    );
+    assert_eq!(read(&mut spans, 7, &mut scratch), [(0, 0), (1, 7), (1, 7), (1, 7)]);
+    assert_eq!(read(&mut spans, 35, &mut scratch)[1], (1, 7));
+    assert_eq!(read(&mut spans, 36, &mut scratch), [(0, 0), (0, 0), (1, 7), (1, 7)]);
+    assert_eq!(read(&mut spans, 389, &mut scratch)[2], (1, 7));
+    assert_eq!(read(&mut spans, 390, &mut scratch), [(0, 0), (0, 0), (0, 0), (1, 7)]);
+}
+
+#[test]
+fn intervals_are_bounded() {
+    let (mut spans, mut scratch) = (Spans::default(), Scratch::default());
+    for tick in 0..2_000 {
+        spans.done(tick, &done(Class::Success, tick), &mut scratch);
+        let [ticks, minutes, fives] = spans.slots();
+        assert!(ticks <= 6 && minutes <= 6 && fives <= 13, "{ticks} {minutes} {fives}");
+    }
+    assert_eq!(read(&mut spans, 2_000, &mut scratch)[3].0, 2_000);
+}
+
+#[test]
+fn tokens_and_money_are_summed() {
+    let (mut spans, mut scratch) = (Spans::default(), Scratch::default());
+    spans.done(1, &done(Class::Success, 1), &mut scratch);
+    spans.charge(1, Charge { spent: 10, reserved: 40, extra: true }, &mut scratch);
+    spans.charge(9, Charge { spent: 5, reserved: 6, extra: false }, &mut scratch);
+    let mut last = Counts::default();
+    spans.each(|_, counts, _| last = counts.clone());
+    assert_eq!((last.input, last.output, last.cached), (3, 2, 1));
+    assert_eq!((last.charged, last.spent, last.reserved, last.extra), (2, 15, 46, 10));
+}
+
+proptest! {
+    /// Against a list of all that happened, whatever order it is told in.
+    #[test]
+    fn spans_are_those_of_a_list(events in prop::collection::vec((0_u64..60, 0_u64..90, 1_u64..1_000_000), 1..200)) {
+        let (mut spans, mut scratch) = (Spans::default(), Scratch::default());
+        let (mut list, mut now) = (Vec::new(), 0);
+        for (step, late, nanos) in events {
+            now += step;
+            // Told late, though never from before the last one was read: `now` only grows when it is told on time.
+            let tick = now.saturating_sub(if late > 60 { late * 5 } else { 0 });
+            spans.done(tick, &done(Class::Success, nanos), &mut scratch);
+            list.push((tick, nanos));
+            let tick_now = now.max(spans.tick);
+            let found = read(&mut spans, tick_now, &mut scratch);
+            let [minute, five, hour] = begins(tick_now);
+            for (found, begin) in found.into_iter().zip([minute, five, hour, 0]) {
+                let within = list.iter().filter(|(tick, _)| *tick >= begin);
+                let truth = within.fold((0, 0), |(count, sum), (_, nanos)| (count + 1, sum + nanos));
+                prop_assert_eq!(found, truth, "from {} on, at {}", begin, tick_now);
+            }
+        }
+    }
+}
