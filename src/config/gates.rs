@@ -10,10 +10,10 @@ use crate::fallback::Standing;
 use crate::gate::{ByUpstream, Gate, PerKey};
 use crate::token_bucket::{Quota, TokenBucket, TokenBucketLayer};
 
-use super::Listener;
 use super::sections::{
     BreakerPreset, BreakerSection, BulkheadSection, File, LimitsSection, ThrottledName, UpstreamSection,
 };
+use crate::monitor::{Gauge, Gauges, Monitor};
 
 /// The same error under the name that the file has for the setting.
 fn renamed(error: ConfigError, names: &[(&str, &'static str)]) -> ConfigError {
@@ -64,13 +64,13 @@ impl BreakerSection {
         &self,
         name: &Key,
         own_credential: bool,
-        listener: &Listener,
+        monitor: &Monitor,
     ) -> Result<CircuitBreaker, ConfigError> {
         let names = [("consecutive_failures", "failures"), ("slow_call_rate", "slow_rate")];
         let layer = CircuitBreakerLayer::builder()
             .settings(self.settings(own_credential))
             .observe_only(self.observe_only.unwrap_or(false))
-            .observer(listener.clone())
+            .observer(monitor.clone())
             .keyed(ByUpstream)
             .key_class("upstream")
             .max_keys(NonZeroUsize::MIN)
@@ -80,8 +80,8 @@ impl BreakerSection {
 }
 
 impl BulkheadSection {
-    fn gate(&self, limit: u32, name: &Key, listener: &Listener) -> Result<Bulkhead, ConfigError> {
-        let mut builder = BulkheadLayer::builder(limit).observer(listener.clone());
+    fn gate(&self, limit: u32, name: &Key, monitor: &Monitor) -> Result<Bulkhead, ConfigError> {
+        let mut builder = BulkheadLayer::builder(limit).observer(monitor.clone());
         if let Some(queue) = self.queue {
             builder = builder.queue(queue);
         }
@@ -89,6 +89,31 @@ impl BulkheadSection {
             builder = builder.max_wait(wait.0);
         }
         Ok(builder.build()?.gate().for_key(name))
+    }
+}
+
+impl Gauges for UpstreamGates {
+    fn gauges(&self) -> Vec<Gauge> {
+        let mut gauges = vec![Gauge::Breaker(self.breaker.state())];
+        if let Some(bulkhead) = &self.bulkhead {
+            gauges.push(Gauge::InFlight(bulkhead.in_flight().into()));
+            gauges.push(Gauge::Limit(bulkhead.limit().into()));
+            gauges.push(Gauge::Queued(bulkhead.queued().into()));
+        }
+        if let Some(bucket) = &self.bucket {
+            for dimension in bucket.dimensions() {
+                if let Some(level) = bucket.level(dimension) {
+                    let dimension = dimension.to_owned();
+                    gauges.push(Gauge::Level {
+                        dimension,
+                        available: level.available,
+                        capacity: level.burst,
+                    });
+                }
+            }
+            gauges.push(Gauge::PausedFor(bucket.paused_for()));
+        }
+        gauges
     }
 }
 
@@ -129,8 +154,8 @@ impl BucketPlan {
         })
     }
 
-    fn gate(&self, name: &Key, listener: &Listener) -> Result<TokenBucket, ConfigError> {
-        let mut builder = TokenBucketLayer::builder().observer(listener.clone());
+    fn gate(&self, name: &Key, monitor: &Monitor) -> Result<TokenBucket, ConfigError> {
+        let mut builder = TokenBucketLayer::builder().observer(monitor.clone());
         if let Some(quota) = self.requests {
             builder = builder.requests(quota);
         }
@@ -198,15 +223,15 @@ impl Plan {
     pub(super) fn gates(
         self,
         name: &Key,
-        listener: &Listener,
+        monitor: &Monitor,
         old: Option<&UpstreamGates>,
         changes: &mut Changes,
     ) -> Result<UpstreamGates, ConfigError> {
-        let breaker = self.breaker.gate(name, self.own_credential, listener);
+        let breaker = self.breaker.gate(name, self.own_credential, monitor);
         let mut breaker = breaker.map_err(|error| error.under("breaker"))?;
-        let bucket = self.bucket.as_ref().map(|plan| plan.gate(name, listener)).transpose();
+        let bucket = self.bucket.as_ref().map(|plan| plan.gate(name, monitor)).transpose();
         let mut bucket = bucket.map_err(|error| error.under("limits"))?;
-        let bulkhead = self.max_concurrent.map(|limit| self.bulkhead.gate(limit, name, listener)).transpose();
+        let bulkhead = self.max_concurrent.map(|limit| self.bulkhead.gate(limit, name, monitor)).transpose();
         let mut bulkhead = bulkhead.map_err(|error| error.under("bulkhead"))?;
         if let Some(old) = old {
             if (&old.plan.breaker, old.plan.own_credential) == (&self.breaker, self.own_credential) {

@@ -76,8 +76,10 @@
 //! | `cost` | `estimate_margin` in percent (in place of the bound by bytes), `framing`, `reference_allowance`, `unknown_input`, `unknown_output`, `output_cap`, `unreported` (`bound`, `seen`), `unpriced` (`refuse`, `free`), `patience`, `observe_only` | [`CostGuardBuilder`](crate::cost_guard::CostGuardBuilder)'s |
 //! | `prices.MODEL` | `input_per_million`, `output_per_million`, `cached_per_million`, `cache_write_per_million`, `per_request` in dollars, `max_output` in tokens | none |
 //! | `price_file` | `path` and `format` (`litellm`, `models_dev`) of a list behind `prices` | none |
+//! | `alerts` | `enabled`, `success_warning`, `success_critical` (rates), `p99`, `fallbacks_an_hour`, `trips_an_hour`, `cost_growth` (a share), `cost_baseline` in dollars a call, `dearer` (a factor), `minimum` of samples, `hold` | [`Rules`](crate::monitor::Rules)' |
 //! | `clients[]` | `name`, `key`, `models` of those who may call a gateway | none: no key is asked for |
 
+mod alerts;
 mod clients;
 mod gates;
 mod money;
@@ -100,11 +102,9 @@ pub use tenants::Tenants;
 use crate::config_error::ConfigError;
 use crate::fallback::Routes;
 use crate::fallback::config::{CredentialConfig, RouteConfig, UpstreamConfig};
-use crate::monitor::Observer;
+use crate::monitor::{Monitor, MonitorBuilder};
 use crate::reading::{self, Env};
 use sections::{File, UpstreamSection};
-
-type Listener = Arc<dyn Observer>;
 
 /// A configuration that was read and checked. See the [module](crate::config).
 #[derive(Clone)]
@@ -163,16 +163,32 @@ impl Config {
     ///
     /// A price file that can no longer be read.
     pub fn stack(&self) -> Result<Stack, ConfigError> {
-        self.stack_observed(|_: &crate::monitor::Event<'_>| ())
+        self.stack_with(self.monitor()?.build().map_err(|error| error.under("alerts"))?)
     }
 
-    /// The same, with somebody who hears of all that its layers decide.
+    /// The same, with a monitor of your own: one of [`monitor`](Self::monitor) that tells somebody of its alerts, say.
     ///
     /// # Errors
     ///
     /// A price file that can no longer be read.
-    pub fn stack_observed(&self, observer: impl Observer + 'static) -> Result<Stack, ConfigError> {
-        Stack::new(self, Arc::new(observer), None)
+    pub fn stack_with(&self, monitor: Monitor) -> Result<Stack, ConfigError> {
+        Stack::new(self, monitor, None)
+    }
+
+    /// A monitor that knows all targets and the alert rules of this configuration, to be built.
+    ///
+    /// # Errors
+    ///
+    /// `alerts.cost_baseline` is no amount.
+    pub fn monitor(&self) -> Result<MonitorBuilder, ConfigError> {
+        let rules = self.file.alerts.rules().map_err(|error| error.under("alerts"))?;
+        let targets = self.file.routes.iter().flat_map(|route| {
+            route.targets.iter().filter_map(move |target| {
+                let own = (!route.model.contains('*')).then_some(route.model.as_str());
+                Some((target.upstream(), target.model().or(own)?))
+            })
+        });
+        Ok(Monitor::builder().targets(targets).rules(rules))
     }
 
     /// Where a gateway listens.

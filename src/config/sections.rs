@@ -85,6 +85,20 @@ sections! {
         answer_bytes: usize,
         tell_headers: bool,
     }
+    /// `[alerts]`.
+    AlertsSection {
+        enabled: bool,
+        success_warning: f64,
+        success_critical: f64,
+        p99: Time,
+        fallbacks_an_hour: u64,
+        trips_an_hour: u64,
+        cost_growth: f64,
+        cost_baseline: String,
+        dearer: f64,
+        minimum: u64,
+        hold: Time,
+    }
     /// `[cost]`: how the budgets are kept.
     CostSection {
         estimate_margin: u16,
@@ -189,6 +203,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) prices: BTreeMap<String, PriceSection>,
     pub(super) price_file: Option<PriceFile>,
+    #[serde(default)]
+    pub(super) alerts: AlertsSection,
     #[serde(default)]
     pub(super) clients: Vec<ClientSection>,
 }

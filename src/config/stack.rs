@@ -19,17 +19,18 @@ use crate::retry::{Budget, Retry, RetryLayer};
 use crate::timeout::{Limit, Timeout, TimeoutLayer};
 use crate::token_bucket::TokenBucket;
 
+use super::Config;
 use super::gates::{Changes, Plan, UpstreamGates};
 use super::money::{self, Tenant};
 use super::retries::UpstreamPolicies;
 use super::sections::{BudgetSection, File, RetryBudgetSection, TimeoutSection};
 use super::tenants::{Tenants, TenantsLayer};
-use super::{Config, Listener};
+use crate::monitor::{Monitor, Watcher};
 
 /// The recommended stack around a client `S`.
-pub type Stacked<S> = Intake<Tenants<Timeout<Chain<Attempt<S>>>>>;
+pub type Stacked<S> = Intake<Tenants<Behind<Watcher, Timeout<Chain<Attempt<S>>>>>>;
 /// The loops: over targets, and over attempts at one.
-type Chain<S> = Fallback<Retry<UpstreamPolicies, S>>;
+type Chain<S> = Fallback<Retry<UpstreamPolicies, Behind<Watcher, S>>>;
 /// The gates that each attempt passes, and its own clocks.
 type Attempt<S> = Behind<
     Assigned<CircuitBreaker>,
@@ -56,7 +57,7 @@ struct Built {
     gates: Vec<UpstreamGates>,
     budgets: Vec<BudgetSection>,
     retry_budget: (RetryBudgetSection, Budget),
-    listener: Listener,
+    monitor: Monitor,
 }
 
 impl<S: Clone> Layer<S> for Stack {
@@ -68,19 +69,20 @@ impl<S: Clone> Layer<S> for Stack {
         let inner = GateLayer::from_gate(built.bulkheads.clone()).layer(inner);
         let inner = GateLayer::from_gate(built.buckets.clone()).layer(inner);
         let inner = GateLayer::from_gate(built.breakers.clone()).layer(built.guard.layer(inner));
-        let inner = built.fallback.layer(built.retry.layer(inner));
-        built.intake.layer(built.tenants.layer(built.total.layer(inner)))
+        let inner = built.retry.layer(built.monitor.attempts().layer(inner));
+        let inner = built.monitor.layer().layer(built.total.layer(built.fallback.layer(inner)));
+        built.intake.layer(built.tenants.layer(inner))
     }
 }
 
 impl Stack {
-    pub(super) fn new(config: &Config, listener: Listener, old: Option<&Self>) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: &Config, monitor: Monitor, old: Option<&Self>) -> Result<Self, ConfigError> {
         let file = &*config.file;
         let mut changes = Changes::new();
-        let gates = gates(file, &listener, old, &mut changes)?;
+        let gates = gates(file, &monitor, old, &mut changes)?;
         let (ledger, budgets) = ledger(file, old, &mut changes)?;
         let prices = money::prices(file)?;
-        let guard = file.cost.guard().prices(prices.clone()).ledger(ledger).observer(listener.clone());
+        let guard = file.cost.guard().prices(prices.clone()).ledger(ledger).observer(monitor.clone());
         let retry_budget = retry_budget(file, old)?;
         let policies = policies(file, &retry_budget.1)?;
         let (total, attempt) = clocks(&file.timeout).map_err(|error| error.under("timeout"))?;
@@ -88,7 +90,7 @@ impl Stack {
             Some(old) => old.routes().clone(),
             None => RoutesHandle::new(config.routes.clone()),
         };
-        let fallback = fallback(file, &routes, prices, gates.clone(), &listener)?;
+        let fallback = fallback(file, &routes, prices, gates.clone(), &monitor)?;
         let built = Built {
             intake: file.max_body.map_or_else(IntakeLayer::new, |bytes| IntakeLayer::new().limit(bytes)),
             tenants: TenantsLayer(match Tenant::of(&file.budgets)? {
@@ -97,7 +99,7 @@ impl Stack {
             }),
             total,
             fallback,
-            retry: RetryLayer::new(policies).observer(listener.clone()),
+            retry: RetryLayer::new(policies).observer(monitor.clone()),
             breakers: assigned(&gates, |gates| Some(gates.breaker.clone())),
             guard: guard.build()?,
             buckets: assigned(&gates, |gates| gates.bucket.clone()),
@@ -106,21 +108,24 @@ impl Stack {
             gates,
             budgets,
             retry_budget,
-            listener,
+            monitor,
         };
         // From here on nothing fails, so that what runs is either the old configuration or the new one.
         for change in changes {
             change();
         }
-        if old.is_some() {
+        if let Some(old) = old {
             routes.replace(config.routes.clone());
+            old.unwatch();
         }
-        Ok(Self(Arc::new(built)))
+        let stack = Self(Arc::new(built));
+        stack.watch();
+        Ok(stack)
     }
 
     /// A stack of another configuration that goes on with the state of this one: what is spent and held of budgets, the
-    /// circuit breakers, token buckets and bulkheads of upstreams that stay, the routes' handle and the retry budget. Give
-    /// new calls to it; calls under way end on this one.
+    /// circuit breakers, token buckets and bulkheads of upstreams that stay, the monitor with its alert rules, the routes'
+    /// handle and the retry budget. Give new calls to it; calls under way end on this one.
     ///
     /// A gate stays where its settings are the same; a bucket also where only requests or tokens a minute differ, a bulkhead
     /// also where only `max_concurrent` does. Any other gate begins anew.
@@ -130,7 +135,7 @@ impl Stack {
     /// As for [`Config::stack`], and where `budgets` differ in more than their limits: what is spent would be forgotten. Then
     /// nothing has changed.
     pub fn renew(&self, config: &Config) -> Result<Self, ConfigError> {
-        Self::new(config, self.0.listener.clone(), Some(self))
+        Self::new(config, self.0.monitor.clone(), Some(self))
     }
 
     /// The routes: to see them, or to put others in their place.
@@ -169,6 +174,25 @@ impl Stack {
         self.0.guard.gate().prices()
     }
 
+    /// What has happened, in figures.
+    #[must_use]
+    pub fn monitor(&self) -> &Monitor {
+        &self.0.monitor
+    }
+
+    /// Shows the state of each upstream's gates in snapshots, under its name.
+    fn watch(&self) {
+        for gates in &self.0.gates {
+            self.monitor().watch(gates.name.as_str(), gates.clone());
+        }
+    }
+
+    fn unwatch(&self) {
+        for gates in &self.0.gates {
+            self.monitor().unwatch(gates.name.as_str());
+        }
+    }
+
     /// The budget of retries.
     #[must_use]
     pub fn retry_budget(&self) -> &Budget {
@@ -184,14 +208,14 @@ impl fmt::Debug for Stack {
 
 fn gates(
     file: &File,
-    listener: &Listener,
+    monitor: &Monitor,
     old: Option<&Stack>,
     changes: &mut Changes,
 ) -> Result<Vec<UpstreamGates>, ConfigError> {
     let each = file.upstreams.iter().map(|(name, section)| {
         let key = Key::from(name.as_str());
         let was = old.and_then(|old| old.0.gates.iter().find(|gates| gates.name == key));
-        let gates = Plan::of(section, file).gates(&key, listener, was, changes);
+        let gates = Plan::of(section, file).gates(&key, monitor, was, changes);
         gates.map_err(|error| error.under(&format!("upstreams.{name}")))
     });
     each.collect()
@@ -282,7 +306,7 @@ fn fallback(
     routes: &RoutesHandle,
     prices: Prices,
     gates: Vec<UpstreamGates>,
-    listener: &Listener,
+    monitor: &Monitor,
 ) -> Result<FallbackLayer, ConfigError> {
     let section = &file.fallback;
     let standing = move |target: &Target| {
@@ -293,7 +317,7 @@ fn fallback(
         .first_content(file.timeout.first_content.map_or_else(by_size, |time| time.0.into()))
         .price(move |target, call| price(&prices, target, call))
         .health(standing)
-        .observer(listener.clone());
+        .observer(monitor.clone());
     if let Some(attempts) = section.max_attempts {
         builder = builder.max_attempts(attempts);
     }

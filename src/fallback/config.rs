@@ -239,6 +239,14 @@ impl RouteConfig {
 }
 
 impl TargetConfig {
+    pub(crate) fn upstream(&self) -> &str {
+        &self.upstream
+    }
+
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
     fn add(route: Route, config: Self) -> Route {
         let mut target = Target::at(config.upstream);
         if let Some(model) = config.model {
