@@ -1,5 +1,6 @@
 //! A target: an upstream and the model to ask there.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,17 @@ pub(super) struct Settings {
     pub(super) context: Option<u64>,
     pub(super) weight: u32,
     pub(super) triggers: Option<Triggers>,
+}
+
+/// `upstream/model`, or the upstream alone where the model is the caller's: as [`Overrides`](crate::call::Overrides) name it.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.upstream.name().as_str())?;
+        match &self.settings.model {
+            Some(model) => write!(f, "/{model}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Target {

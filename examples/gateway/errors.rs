@@ -1,0 +1,64 @@
+//! What callers are told when there is no answer: OpenAI's shape of an error, with the reason and `Retry-After`.
+
+use axum::body::Body;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use seawall::fallback::Attempts;
+use seawall::{BoxError, Refusal, RefusalKind, refusal};
+use serde_json::json;
+
+/// A reason of the gateway's own.
+pub(crate) fn error(status: StatusCode, code: &str, message: &str) -> Response<Body> {
+    let kind = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "authentication_error",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        StatusCode::PAYMENT_REQUIRED => "insufficient_quota",
+        status if status.is_client_error() => "invalid_request_error",
+        _ => "server_error",
+    };
+    let body = json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What became of a call that the stack has no response for.
+pub(crate) fn failed(failure: &BoxError) -> Response<Body> {
+    if let Some(refusal) = refusal::find(&**failure) {
+        return refused(&refusal, Attempts::find(&**failure));
+    }
+    if chain(failure).any(|link| link.is::<http_body_util::LengthLimitError>()) {
+        return too_large();
+    }
+    error(StatusCode::BAD_GATEWAY, "upstream_unreachable", "No upstream could be reached.")
+}
+
+pub(crate) fn too_large() -> Response<Body> {
+    error(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "request_too_large",
+        "The request is larger than this gateway takes.",
+    )
+}
+
+fn refused(refusal: &Refusal, attempts: Option<&Attempts>) -> Response<Body> {
+    let nowhere = attempts.is_none_or(|attempts| attempts.as_slice().is_empty());
+    if refusal.kind() == RefusalKind::NoTarget && nowhere {
+        let message = "The model does not exist, or you do not have access to it.";
+        return error(StatusCode::NOT_FOUND, "model_not_found", message);
+    }
+    let told = refusal.to_response();
+    let mut response = error(refusal.kind().status(), refusal.kind().as_str(), &format!("{refusal}."));
+    if let Some(wait) = told.headers().get(RETRY_AFTER) {
+        response.headers_mut().insert(RETRY_AFTER, wait.clone());
+    }
+    response
+}
+
+fn chain<'e>(error: &'e BoxError) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
+    let first: &'e (dyn std::error::Error + 'static) = &**error;
+    std::iter::successors(Some(first), |link| link.source())
+}

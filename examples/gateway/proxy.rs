@@ -1,0 +1,164 @@
+//! A caller's request on its way to an upstream, and the answer on its way back.
+
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::State;
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::Limited;
+use seawall::call::Overrides;
+use seawall::config::Client;
+use seawall::fallback::Served;
+use tower::ServiceExt;
+use tower_http::timeout::TimeoutBody;
+
+use super::errors;
+use super::state::{Current, Gateway};
+
+/// The largest request: room for images and audio.
+const LARGEST: usize = 64 * 1024 * 1024;
+/// The longest silence within a request.
+const IDLE: Duration = Duration::from_secs(30);
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// The paths whose requests name a model. All others go to the default route's first target.
+const BY_MODEL: [&str; 5] =
+    ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses", "/v1/messages"];
+
+/// Everything under `/v1/`.
+pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<Body>) -> Response<Body> {
+    let began = Instant::now();
+    let id = take_id(request.headers_mut());
+    let line = (!gateway.is_quiet()).then(|| format!("{} {}", request.method(), request.uri().path()));
+    let current = gateway.current();
+    let mut response = match prepare(&current, request, &id) {
+        Ok(request) => match current.client.clone().oneshot(request).await {
+            Ok(response) => response.map(Body::new),
+            Err(error) => errors::failed(&error),
+        },
+        Err(response) => *response,
+    };
+    drop_hop_by_hop(response.headers_mut());
+    if let Some(line) = line {
+        let served = response.extensions().get::<Served>();
+        let by = served.map_or_else(|| "-".to_owned(), |served| served.target().to_string());
+        let asked = served.map_or(0, |served| served.attempts().asked());
+        let (status, id) = (response.status().as_u16(), id.to_str().unwrap_or("-"));
+        println!("{status} {line} by {by}, {asked} asked, head after {:.0?}, {id}", began.elapsed());
+    }
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// The request as the stack takes it, or why it goes no further.
+fn prepare(
+    current: &Current,
+    mut request: Request<Body>,
+    id: &HeaderValue,
+) -> Result<Request<Body>, Box<Response<Body>>> {
+    let no = |status, code, message| Err(Box::new(errors::error(status, code, message)));
+    let headers = request.headers();
+    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
+        let message = "A request has a length or is chunked, not both.";
+        return no(StatusCode::BAD_REQUEST, "ambiguous_length", message);
+    }
+    if length(headers).is_some_and(|length| length > LARGEST as u64) {
+        return Err(Box::new(errors::too_large()));
+    }
+    if climbs(request.uri().path()) {
+        return no(StatusCode::BAD_REQUEST, "invalid_path", "A path must not climb.");
+    }
+    if let Some(client) = authenticate(current, request.headers())? {
+        request.extensions_mut().insert(client);
+    }
+    if !BY_MODEL.contains(&request.uri().path()) {
+        request.extensions_mut().insert(Overrides::new().no_fallback());
+    }
+    if !current.config.clients().is_empty() {
+        // The gateway's own key is nobody else's business, whatever the upstream's credential is.
+        request.headers_mut().remove(AUTHORIZATION);
+        request.headers_mut().remove(API_KEY);
+    }
+    drop_hop_by_hop(request.headers_mut());
+    request.headers_mut().insert(REQUEST_ID, id.clone());
+    let limited = |body| Body::new(TimeoutBody::new(IDLE, Limited::new(body, LARGEST)));
+    Ok(request.map(limited))
+}
+
+/// Who calls; nobody in particular, where no clients are configured.
+pub(crate) fn authenticate(
+    current: &Current,
+    headers: &HeaderMap,
+) -> Result<Option<Client>, Box<Response<Body>>> {
+    let clients = current.config.clients();
+    if clients.is_empty() {
+        return Ok(None);
+    }
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    let key = bearer.or_else(|| headers.get(API_KEY).map(HeaderValue::as_bytes));
+    match key.and_then(|key| clients.find(key)) {
+        Some(client) => Ok(Some(client.clone())),
+        None => {
+            let message = "Incorrect API key provided: this gateway does not know it.";
+            Err(Box::new(errors::error(StatusCode::UNAUTHORIZED, "invalid_api_key", message)))
+        }
+    }
+}
+
+/// The caller's own id for this request, if it has a sound one, else a new one.
+fn take_id(headers: &mut HeaderMap) -> HeaderValue {
+    let sound = |value: &HeaderValue| {
+        let text = value.as_bytes();
+        (1..=128).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic)
+    };
+    match headers.remove(REQUEST_ID).filter(sound) {
+        Some(id) => id,
+        None => {
+            let id = format!("{:032x}", fastrand::u128(..));
+            HeaderValue::from_str(&id).expect("hexadecimal digits can stand in a header")
+        }
+    }
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Whether a path leaves the place that it seems to be in, for whoever resolves it.
+fn climbs(path: &str) -> bool {
+    let decoded = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
+    let decoded = decoded.replace("%5c", "\\").replace("%5C", "\\");
+    decoded.contains('\\') || decoded.split('/').any(|segment| segment == "." || segment == "..")
+}
+
+/// Removes what concerns one connection alone (RFC 9110, section 7.6.1).
+fn drop_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let always = [
+        CONNECTION,
+        KEEP_ALIVE,
+        PROXY_CONNECTION,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    for name in always.into_iter().chain(named) {
+        headers.remove(name);
+    }
+}
