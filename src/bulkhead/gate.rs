@@ -10,7 +10,7 @@ use super::wait::{Patience, Wait};
 use crate::call::{Described, Key, Outcome, Priority, Read};
 use crate::deadline::Deadline;
 use crate::gate::{Admission, End, Follow, Gate, Heads, PerKey, Permit};
-use crate::monitor::{Event, Observers};
+use crate::monitor::{Event, Gauge, Gauges, Observers};
 use crate::refusal::{Label, Refusal, RefusalKind};
 use crate::sync::Arc;
 use crate::time;
@@ -172,6 +172,17 @@ where
             return Admission::Now(Slot::taken(self.core.clone()));
         }
         self.queue(request)
+    }
+}
+
+/// What a monitor shows of it.
+impl<R: Send + Sync, P: Send + Sync> Gauges for Bulkhead<R, P> {
+    fn gauges(&self) -> Vec<Gauge> {
+        vec![
+            Gauge::InFlight(self.in_flight().into()),
+            Gauge::Limit(self.limit().into()),
+            Gauge::Queued(self.queued().into()),
+        ]
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::call::Key;
-use crate::monitor::BreakerState;
+use crate::monitor::{BreakerState, Gauge, Gauges};
 
 use super::gate::CircuitBreaker;
 use super::state::State;
@@ -107,5 +107,12 @@ impl<C, R> CircuitBreaker<C, R> {
     pub fn probe_now(&self) {
         let moved = self.inner.cell.with(State::probe_now);
         self.inner.tell_move(moved);
+    }
+}
+
+/// What a monitor shows of it.
+impl<C: Send + Sync, R: Send + Sync> Gauges for CircuitBreaker<C, R> {
+    fn gauges(&self) -> Vec<Gauge> {
+        vec![Gauge::Breaker(self.state())]
     }
 }

@@ -55,6 +55,14 @@ impl<P: Permit> Held<P> {
         }
     }
 
+    /// The permit goes into a body.
+    #[inline]
+    pub(crate) fn followed(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.followed();
+        }
+    }
+
     /// Shows the head to the permit.
     #[inline]
     pub(crate) fn head<Res, E>(&mut self, head: Result<&Res, &E>) -> Follow

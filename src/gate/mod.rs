@@ -143,6 +143,10 @@ pub trait Permit: Sized {
     /// The attempt did not answer at once. Called at least once before an answer that took any time, so that a permit
     /// which wants to know when it began need not read the clock for one that took none.
     fn pending(&mut self) {}
+
+    /// The response has a body, and the permit is held to its end. Where this is not called, the attempt was over at its
+    /// head.
+    fn followed(&mut self) {}
 }
 
 /// Looks at the head of the response.

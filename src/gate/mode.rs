@@ -285,6 +285,7 @@ where
     if follow == Follow::Settle || length == Some(0) {
         held.settle(End::Complete);
     }
+    held.followed();
     Ok(response.map_body(|body| GateBody::holding(body, length, held)))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::counts::{Charge, Counts};
 use super::sketch::Sum;
 use super::snapshot::{Figures, Latency, LayerEvents, Money, Outcomes, Refusals, Series, Tokens};
-use super::spans::{Scratch, Spans, TICK, begins};
+use super::spans::{Part, SPANS, Scratch, Spans, TICK, TIMES, begins};
 use super::stripes::{Record, What};
 use super::{Breaker, BreakerState, Budget, words};
 use crate::money::Usd;
@@ -13,14 +13,13 @@ use crate::money::Usd;
 /// The figures of a monitor.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    pub(super) calls: Spans,
-    pub(super) attempts: Spans,
-    /// By their numbers in the directory.
+    calls: Spans,
+    /// By their numbers in the directory; all attempts are their sum.
     targets: Vec<Spans>,
     layers: Vec<LayerCounts>,
     pub(super) breakers: Vec<Breaker>,
     pub(super) budgets: Vec<Budget>,
-    pub(super) scratch: Scratch,
+    scratch: Scratch,
     sum: Sum,
 }
 
@@ -47,10 +46,7 @@ impl Book {
         let scratch = &mut self.scratch;
         match &record.what {
             What::Call(done) => self.calls.done(tick, done, scratch),
-            What::Attempt(target, done) => {
-                self.attempts.done(tick, done, scratch);
-                target_of(&mut self.targets, *target).done(tick, done, scratch);
-            }
+            What::Attempt(target, done) => target_of(&mut self.targets, *target).done(tick, done, scratch),
             What::Charged(target, charge) => self.charge(tick, *target, *charge),
             What::Refused(layer, kind) => self.layer(*layer).refusals[words::kind_index(*kind)] += 1,
         }
@@ -59,7 +55,6 @@ impl Book {
     fn charge(&mut self, tick: u64, target: u16, charge: Charge) {
         let scratch = &mut self.scratch;
         self.calls.charge(tick, charge, scratch);
-        self.attempts.charge(tick, charge, scratch);
         target_of(&mut self.targets, target).charge(tick, charge, scratch);
     }
 
@@ -80,9 +75,7 @@ impl Book {
     pub(super) fn moved(&mut self, at: u64, name: &str, key: &str, to: BreakerState) {
         let trip = to == BreakerState::Open;
         if trip {
-            let tick = at / TICK;
-            self.calls.count(tick, &mut self.scratch, |counts| counts.trips += 1);
-            self.attempts.count(tick, &mut self.scratch, |counts| counts.trips += 1);
+            self.among_calls(at, |counts| counts.trips += 1);
         }
         let known = self.breakers.iter().position(|breaker| breaker.name == name && breaker.key == key);
         let at = match known {
@@ -111,12 +104,14 @@ impl Book {
 
     /// The figures of calls, attempts and each target.
     pub(super) fn series(&mut self, now: u64) -> (Series, Series, Vec<Series>) {
-        let Self { calls, attempts, targets, scratch, sum, .. } = self;
-        let mut read = |spans: &mut Spans| {
-            spans.advance(now / TICK, scratch);
-            series(spans, now, sum)
-        };
-        (read(calls), read(attempts), targets.iter_mut().map(read).collect())
+        let Self { calls, targets, scratch, sum, .. } = self;
+        calls.advance(now / TICK, scratch);
+        for target in &mut *targets {
+            target.advance(now / TICK, scratch);
+        }
+        let by_target = targets.iter().map(|target| series(&[target.parts()], now, sum)).collect();
+        let parts: Vec<_> = targets.iter().map(Spans::parts).collect();
+        (series(&[calls.parts()], now, sum), series(&parts, now, sum), by_target)
     }
 
     pub(super) fn layer_events(&self, names: &[Box<str>]) -> Vec<LayerEvents> {
@@ -147,21 +142,21 @@ fn target_of(targets: &mut Vec<Spans>, number: u16) -> &mut Spans {
     &mut targets[number]
 }
 
-fn series(spans: &Spans, now: u64, sum: &mut Sum) -> Series {
-    let mut all: [Figures; 4] = Default::default();
-    spans.each(|span, counts, _| all[span] = figures(counts));
+/// The series of all these together.
+fn series(parts: &[[Part<'_>; SPANS]], now: u64, sum: &mut Sum) -> Series {
+    let mut all: [Figures; SPANS] = Default::default();
     let [minute, five, hour] = begins(now / TICK).map(|tick| tick * TICK);
-    for (figures, begin) in all.iter_mut().zip([minute, five, hour, 0]) {
-        figures.over = Duration::from_nanos(now - begin);
+    let mut counts = Counts::default();
+    for (span, begin) in [minute, five, hour, 0].into_iter().enumerate() {
+        parts.iter().for_each(|parts| parts[span].add_counts(&mut counts));
+        all[span] = Figures { over: Duration::from_nanos(now - begin), ..figures(&counts) };
     }
-    for which in 0..super::spans::TIMES {
+    for which in 0..TIMES {
         sum.clear();
-        spans.each(|span, _, times| {
-            times.add_to(which, sum);
-            let latency = latency(sum);
-            let figures = &mut all[span];
-            *[&mut figures.to_head, &mut figures.to_content, &mut figures.to_end][which] = latency;
-        });
+        for (span, figures) in all.iter_mut().enumerate() {
+            parts.iter().for_each(|parts| parts[span].add_times(which, sum));
+            *[&mut figures.to_head, &mut figures.to_content, &mut figures.to_end][which] = latency(sum);
+        }
     }
     let [minute, five_minutes, hour, since_start] = all;
     Series { minute, five_minutes, hour, since_start }

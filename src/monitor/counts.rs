@@ -11,9 +11,8 @@ pub(super) struct Done {
     pub(super) head: u64,
     pub(super) content: u64,
     pub(super) end: u64,
-    pub(super) input: u64,
-    pub(super) output: u64,
-    pub(super) cached: u64,
+    /// Input, output, cached.
+    pub(super) tokens: [u32; 3],
     pub(super) retry: bool,
     pub(super) fallback: bool,
 }
@@ -52,9 +51,10 @@ impl Counts {
         if let Some(kind) = done.refused {
             self.refusals[words::kind_index(kind)] += 1;
         }
-        self.input = self.input.saturating_add(done.input);
-        self.output = self.output.saturating_add(done.output);
-        self.cached = self.cached.saturating_add(done.cached);
+        let [input, output, cached] = done.tokens.map(u64::from);
+        self.input = self.input.saturating_add(input);
+        self.output = self.output.saturating_add(output);
+        self.cached = self.cached.saturating_add(cached);
         self.retries += u64::from(done.retry);
         self.fallbacks += u64::from(done.fallback);
     }

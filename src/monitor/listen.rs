@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::alert::Alert;
 use super::counts::Charge;
+use super::gate::Scope;
 use super::gauges::Gauge;
 use super::monitor::{Inner, Monitor};
 use super::snapshot::{Watching, float};
@@ -14,7 +15,7 @@ use super::{Event, Observer};
 /// Hears what the layers decide. Give a clone to each: `.observer(monitor.clone())`.
 impl Observer for Monitor {
     fn event(&self, event: &Event<'_>) {
-        let (stripe, inner) = (self.mine(), &*self.inner);
+        let (stripe, inner) = (self.mine(Scope::Calls), &*self.inner);
         let at = inner.now();
         match event {
             // The two that may come with every call leave a record; all others are rare.

@@ -12,7 +12,7 @@ use super::directory::Directory;
 use super::gate::{MonitorLayer, Scope, Watcher};
 use super::gauges::Gauges;
 use super::snapshot::{Snapshot, Target};
-use super::stripes::{MANY, MOST, Record, Slate, What, thread_number};
+use super::stripes::{MANY, MOST, Record, What, thread_number};
 use super::{Observer, Observers};
 use crate::call::Key;
 use crate::config_error::ConfigError;
@@ -24,15 +24,16 @@ use crate::time::{self, Instant};
 /// A handle: its clones share all. Give one clone to every layer as its observer.
 #[derive(Clone)]
 pub struct Monitor {
-    /// One for each processor. Each has a reference count of its own, so that threads do not meet on one.
-    stripes: Arc<[Arc<Stripe>]>,
+    /// For calls and for attempts: one for each processor. Each has a reference count of its own, so that threads do not
+    /// meet on one; permits hold it, so it counts what is under way too.
+    stripes: [Arc<[Arc<Stripe>]>; 2],
     pub(super) inner: Arc<Inner>,
 }
 
 /// The place where one thread, or a few, leave what they record.
 #[repr(align(128))]
 pub(super) struct Stripe {
-    slate: Slate,
+    records: Mutex<Vec<Record>>,
     pub(super) inner: Arc<Inner>,
 }
 
@@ -99,9 +100,7 @@ impl Monitor {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let inner = &*self.inner;
-        for stripe in &*self.stripes {
-            stripe.empty();
-        }
+        self.stripes.iter().flat_map(|stripes| &**stripes).for_each(|stripe| stripe.empty());
         let now = inner.now();
         let mut snapshot = {
             let mut book = inner.book();
@@ -149,14 +148,16 @@ impl Monitor {
     }
 
     #[inline]
-    pub(super) fn mine(&self) -> &Arc<Stripe> {
+    pub(super) fn mine(&self, scope: Scope) -> &Arc<Stripe> {
+        let stripes = &self.stripes[scope as usize];
         // Within bounds, whatever the number: the length is a power of two.
-        &self.stripes[thread_number() & (self.stripes.len() - 1)]
+        &stripes[thread_number() & (stripes.len() - 1)]
     }
 
+    /// Each permit holds its stripe; the monitor itself holds each once.
     fn under_way(&self, scope: Scope) -> u64 {
-        let sum: i64 = self.stripes.iter().map(|stripe| stripe.slate.under_way(scope as usize)).sum();
-        u64::try_from(sum).unwrap_or(0)
+        let held = self.stripes[scope as usize].iter().map(|stripe| Arc::strong_count(stripe) - 1);
+        u64::try_from(held.sum::<usize>()).unwrap_or(u64::MAX)
     }
 
     fn named(&self, series: Vec<super::Series>) -> Vec<Target> {
@@ -177,20 +178,14 @@ impl Monitor {
 }
 
 impl Stripe {
-    #[inline]
-    pub(super) fn begin(&self, scope: usize) {
-        self.slate.begin(scope);
-    }
-
-    #[inline]
-    pub(super) fn end(&self, scope: usize) {
-        self.slate.end(scope);
+    fn records(&self) -> MutexGuard<'_, Vec<Record>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes something that happened at this instant.
     #[inline]
     pub(super) fn record(&self, at: u64, what: What) {
-        let mut records = self.slate.records();
+        let mut records = self.records();
         records.push(Record { at, what });
         if records.len() >= MANY {
             self.write_down(&mut records);
@@ -210,7 +205,7 @@ impl Stripe {
 
     /// Puts all records into the book. The lock of the records is always taken before that of the book.
     fn empty(&self) {
-        let mut records = self.slate.records();
+        let mut records = self.records();
         let mut book = self.inner.book();
         records.drain(..).for_each(|record| book.take(&record));
     }
@@ -358,9 +353,10 @@ impl MonitorBuilder {
             observers: self.observers,
             label: Label::new(self.name),
         });
-        let stripe = |_| Arc::new(Stripe { slate: Slate::new(), inner: inner.clone() });
-        let processors = available_parallelism().map_or(1, usize::from);
-        let stripes = (0..processors.next_power_of_two()).map(stripe).collect();
+        let records = || Mutex::new(Vec::with_capacity(MOST));
+        let stripe = |_| Arc::new(Stripe { records: records(), inner: inner.clone() });
+        let processors = available_parallelism().map_or(1, usize::from).next_power_of_two();
+        let stripes = [(); 2].map(|()| (0..processors).map(stripe).collect());
         Monitor { stripes, inner }
     }
 }

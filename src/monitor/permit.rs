@@ -26,12 +26,13 @@ pub struct Watched<L> {
     fallback: bool,
     began: u64,
     head: u64,
-    /// What the head said, once it is there; and whether there was one.
+    /// What the head said, once it is there.
     class: Option<Class>,
-    answered: bool,
+    /// Whether a body followed.
+    followed: bool,
     refused: Option<RefusalKind>,
     /// What an own type said it used, for there may be no outcome.
-    used: [u64; 3],
+    used: [u32; 3],
     /// The names of a target that has no place of its own yet.
     unproven: Option<Box<(Option<Key>, Key)>>,
 }
@@ -39,7 +40,7 @@ pub struct Watched<L> {
 impl<L> Watched<L> {
     #[inline]
     pub(super) fn begin(monitor: &Monitor, scope: Scope, call: Option<&Call>, look: L) -> Self {
-        let stripe = monitor.mine().clone();
+        let stripe = monitor.mine(scope).clone();
         let began = stripe.inner.now();
         let (mut target, mut unproven) = (super::directory::OTHERS, None);
         let (mut retry, mut fallback) = (false, false);
@@ -54,7 +55,6 @@ impl<L> Watched<L> {
             retry = call.and_then(|call| call.attempt).is_some_and(|attempt| attempt > 1);
             fallback = !retry && call.and_then(|call| call.hop).is_some_and(|hop| hop > 1);
         }
-        stripe.begin(scope as usize);
         Self {
             stripe,
             look,
@@ -65,7 +65,7 @@ impl<L> Watched<L> {
             began,
             head: NONE,
             class: None,
-            answered: false,
+            followed: false,
             refused: None,
             used: [0; 3],
             unproven,
@@ -111,15 +111,15 @@ impl<L> Watched<L> {
         [after(self.head), after(content), end_if(after(now))]
     }
 
-    fn used(&self, outcome: Option<&Outcome>) -> [u64; 3] {
+    fn used(&self, outcome: Option<&Outcome>) -> [u32; 3] {
         outcome.map_or(self.used, |outcome| tokens(&outcome.usage()))
     }
 }
 
-fn tokens(usage: &Usage) -> [u64; 3] {
-    // No single answer uses more; what claims to is not believed.
-    const MOST: u64 = 1_000_000_000;
-    [usage.input, usage.output, usage.cached].map(|said| said.filter(|n| *n <= MOST).unwrap_or(0))
+/// Input, output, cached. No single answer uses more than can be said; what claims to is not believed.
+fn tokens(usage: &Usage) -> [u32; 3] {
+    let said = |tokens: Option<u64>| tokens.and_then(|tokens| u32::try_from(tokens).ok()).unwrap_or(0);
+    [usage.input, usage.output, usage.cached].map(said)
 }
 
 impl<L> Permit for Watched<L> {
@@ -127,19 +127,17 @@ impl<L> Permit for Watched<L> {
     fn settle(self, end: End, outcome: Option<&Outcome>) {
         let inner = &self.stripe.inner;
         let class = self.class(end, outcome);
-        let now = inner.now();
-        let ended = self.answered && matches!(end, End::Complete | End::Broken);
+        // A response without a body ended at its head.
+        let now = if self.head == NONE || self.followed { inner.now() } else { self.head };
+        let ended = self.head != NONE && matches!(end, End::Complete | End::Broken);
         let [head, content, end] = self.times(now, ended, outcome);
-        let [input, output, cached] = self.used(outcome);
         let done = Done {
             class: u8::try_from(class_index(class)).expect("there are ten classes"),
             refused: self.refused,
             head,
             content,
             end,
-            input,
-            output,
-            cached,
+            tokens: self.used(outcome),
             retry: self.retry,
             fallback: self.fallback,
         };
@@ -149,7 +147,6 @@ impl<L> Permit for Watched<L> {
         {
             target = inner.directory.proven(names.0.as_ref(), &names.1);
         }
-        self.stripe.end(self.scope as usize);
         let what = match self.scope {
             Scope::Calls => What::Call(done),
             Scope::Attempts => What::Attempt(target, done),
@@ -158,6 +155,10 @@ impl<L> Permit for Watched<L> {
         if class == Class::Denied && self.scope == Scope::Attempts {
             inner.denied(now, target);
         }
+    }
+
+    fn followed(&mut self) {
+        self.followed = true;
     }
 }
 
@@ -170,7 +171,6 @@ impl<Res, E, L: Look<Res, E>> Heads<Res, E> for Watched<L> {
         if head.is_err() {
             return Follow::Settle;
         }
-        self.answered = true;
         self.head = self.stripe.inner.now();
         if let Some(usage) = &seen.usage {
             self.used = tokens(usage);

@@ -20,6 +20,8 @@ const OLD_ROW: u16 = 6_144;
 
 /// Head, content, end.
 pub(super) const TIMES: usize = 3;
+/// A minute, five, an hour, all.
+pub(super) const SPANS: usize = 4;
 
 /// An interval that is over.
 #[derive(Clone, Debug, Default)]
@@ -218,22 +220,16 @@ impl Spans {
         true
     }
 
-    /// What happened in each span (a minute, five, an hour, all), from the shortest on: each holds those before it.
-    /// `tell` is shown the counts, and the latencies to be added to those of the span before.
-    pub(super) fn each<'a>(&'a self, mut tell: impl FnMut(usize, &Counts, Times<'a>)) {
-        let mut counts = self.live.clone();
-        for (_, slot) in &self.ticks.0 {
-            counts.add(&slot.counts);
-        }
-        tell(0, &counts, Times { live: Some(&self.times), level: Some(&self.ticks), older: None });
-        for (span, level) in [(1, &self.minutes), (2, &self.fives)] {
-            for (_, slot) in &level.0 {
-                counts.add(&slot.counts);
-            }
-            tell(span, &counts, Times { live: None, level: Some(level), older: None });
-        }
-        counts.add(&self.older.counts);
-        tell(3, &counts, Times { live: None, level: None, older: Some(&self.older) });
+    /// What a longer span has beyond the one before it: a minute, five, an hour, all.
+    pub(super) fn parts(&self) -> [Part<'_>; SPANS] {
+        let live = Some((&self.live, &self.times));
+        let part = |level| Part { live: None, level: Some(level), older: None };
+        [
+            Part { live, ..part(&self.ticks) },
+            part(&self.minutes),
+            part(&self.fives),
+            Part { live: None, level: None, older: Some(&self.older) },
+        ]
     }
 
     #[cfg(test)]
@@ -242,23 +238,33 @@ impl Spans {
     }
 }
 
-/// The latencies of a part of a series.
-pub(super) struct Times<'a> {
-    live: Option<&'a [Live; TIMES]>,
+/// A part of a series.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    live: Option<(&'a Counts, &'a [Live; TIMES])>,
     level: Option<&'a Level>,
     older: Option<&'a Slot>,
 }
 
-impl Times<'_> {
-    /// Adds those of head (0), content (1) or end (2).
-    pub(super) fn add_to(&self, which: usize, sum: &mut Sum) {
-        if let Some(live) = self.live {
+impl<'a> Part<'a> {
+    fn slots(self) -> impl Iterator<Item = &'a Slot> {
+        self.level.into_iter().flat_map(|level| level.0.iter().map(|(_, slot)| slot)).chain(self.older)
+    }
+
+    /// Adds what was counted.
+    pub(super) fn add_counts(self, counts: &mut Counts) {
+        if let Some((live, _)) = self.live {
+            counts.add(live);
+        }
+        self.slots().for_each(|slot| counts.add(&slot.counts));
+    }
+
+    /// Adds the latencies of head (0), content (1) or end (2).
+    pub(super) fn add_times(self, which: usize, sum: &mut Sum) {
+        if let Some((_, live)) = self.live {
             sum.add(live[which].entries(), live[which].totals());
         }
-        let slots = self.level.into_iter().flat_map(|level| level.0.iter().map(|(_, slot)| slot));
-        for slot in slots.chain(self.older) {
-            sum.add(slot.times[which].entries(), slot.times[which].totals());
-        }
+        self.slots().for_each(|slot| sum.add(slot.times[which].entries(), slot.times[which].totals()));
     }
 }
 

@@ -3,8 +3,7 @@
 //! A record is put into a small buffer under a lock that other threads hardly ever want; when it is full, or somebody
 //! asks for figures, the records go into the book. So a call costs a push, and no reader ever sees half a record.
 
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::counts::{Charge, Done};
 use crate::refusal::RefusalKind;
@@ -31,39 +30,6 @@ pub(super) enum What {
 pub(super) const MANY: usize = 128;
 /// No more than this many wait.
 pub(super) const MOST: usize = 512;
-
-/// The place of one thread, or of a few.
-#[derive(Debug)]
-pub(super) struct Slate {
-    records: Mutex<Vec<Record>>,
-    /// Begun here less ended here: the sum over all slates is what is under way.
-    under_way: [AtomicI64; 2],
-}
-
-impl Slate {
-    pub(super) fn new() -> Self {
-        Self { records: Mutex::new(Vec::with_capacity(MOST)), under_way: Default::default() }
-    }
-
-    #[inline]
-    pub(super) fn begin(&self, scope: usize) {
-        self.under_way[scope].fetch_add(1, Ordering::AcqRel);
-    }
-
-    #[inline]
-    pub(super) fn end(&self, scope: usize) {
-        self.under_way[scope].fetch_sub(1, Ordering::AcqRel);
-    }
-
-    pub(super) fn under_way(&self, scope: usize) -> i64 {
-        self.under_way[scope].load(Ordering::Acquire)
-    }
-
-    #[inline]
-    pub(super) fn records(&self) -> MutexGuard<'_, Vec<Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Threads are numbered as they come.
 #[inline]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::config_error::ConfigError;
+use crate::monitor::{Gauge, Gauges};
 use crate::sync::lock;
 use crate::token_bucket::bucket::nanos_up;
 use crate::token_bucket::gate::{Current, State, TokenBucket};
@@ -112,6 +113,21 @@ pub struct Level {
     pub unit_every: Duration,
     /// After which time it is full, if nothing is taken.
     pub full_in: Duration,
+}
+
+/// What a monitor shows of it.
+impl<U: Send + Sync, R: Send + Sync> Gauges for TokenBucket<U, R> {
+    fn gauges(&self) -> Vec<Gauge> {
+        let now = self.state.now();
+        let level = |(index, name): (usize, &str)| {
+            let level = self.level_at(index, now);
+            Gauge::Level { dimension: name.into(), available: level.available, capacity: level.burst }
+        };
+        let mut gauges: Vec<_> = self.dimensions().enumerate().map(level).collect();
+        gauges.push(Gauge::PausedFor(self.paused_for()));
+        gauges.push(Gauge::Queued(u64::try_from(self.waiters()).unwrap_or(u64::MAX)));
+        gauges
+    }
 }
 
 impl<U, R> fmt::Debug for TokenBucket<U, R> {

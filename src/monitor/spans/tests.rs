@@ -11,9 +11,7 @@ fn done(class: Class, head: u64) -> Done {
         head,
         content: NONE,
         end: head,
-        input: 3,
-        output: 2,
-        cached: 1,
+        tokens: [3, 2, 1],
         retry: false,
         fallback: false,
     }
@@ -24,12 +22,14 @@ fn read(spans: &mut Spans, tick: u64, scratch: &mut Scratch) -> [(u64, u64); 4] 
     spans.advance(tick, scratch);
     let mut found = [(0, 0); 4];
     let mut sum = Sum::default();
-    spans.each(|span, counts, times| {
-        times.add_to(0, &mut sum);
+    let mut counts = Counts::default();
+    for (found, part) in found.iter_mut().zip(spans.parts()) {
+        part.add_counts(&mut counts);
+        part.add_times(0, &mut sum);
         let count = counts.outcomes.iter().sum();
         assert_eq!(sum.totals().0, count, "each has a latency");
-        found[span] = (count, sum.totals().1);
-    });
+        *found = (count, sum.totals().1);
+    }
     found
 }
 
@@ -67,7 +67,7 @@ fn tokens_and_money_are_summed() {
     spans.charge(1, Charge { spent: 10, reserved: 40, extra: true }, &mut scratch);
     spans.charge(9, Charge { spent: 5, reserved: 6, extra: false }, &mut scratch);
     let mut last = Counts::default();
-    spans.each(|_, counts, _| last = counts.clone());
+    spans.parts().iter().for_each(|part| part.add_counts(&mut last));
     assert_eq!((last.input, last.output, last.cached), (3, 2, 1));
     assert_eq!((last.charged, last.spent, last.reserved, last.extra), (2, 15, 46, 10));
 }
