@@ -181,8 +181,8 @@ fn figures(counts: &Counts) -> Figures {
 }
 
 fn latency(sum: &Sum) -> Latency {
-    let (count, nanos) = sum.totals();
+    let (count, micros) = sum.totals();
     let ([p50, p90, p95, p99], max) = sum.percentiles([500, 900, 950, 990]);
     let [p50, p90, p95, p99, max] = [p50, p90, p95, p99, max].map(Duration::from_micros);
-    Latency { count, sum: Duration::from_nanos(nanos), p50, p90, p95, p99, max }
+    Latency { count, sum: Duration::from_micros(micros), p50, p90, p95, p99, max }
 }

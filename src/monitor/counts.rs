@@ -3,21 +3,20 @@
 use super::words;
 use crate::refusal::RefusalKind;
 
-/// How one call or attempt ended. Durations are nanoseconds; [`NONE`] is none.
+/// How one call or attempt ended. Times are microseconds; [`NONE`] is none. Small: it is copied on every call's path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub(super) class: u8,
     pub(super) refused: Option<RefusalKind>,
-    pub(super) head: u64,
-    pub(super) content: u64,
-    pub(super) end: u64,
+    /// To the head, to the first content, to the end.
+    pub(super) times: [u32; 3],
     /// Input, output, cached.
     pub(super) tokens: [u32; 3],
     pub(super) retry: bool,
     pub(super) fallback: bool,
 }
 
-pub(super) const NONE: u64 = u64::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// What a cost guard told of one attempt, in nano-dollars.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::counts::{Done, NONE};
 use super::gate::Scope;
@@ -15,6 +14,8 @@ use crate::gate::{End, Follow, Heads, Permit};
 use crate::refusal::RefusalKind;
 use crate::time;
 use crate::verdict::Class;
+
+const NEVER: u64 = u64::MAX;
 
 /// A call, or an attempt, that a monitor sees to its end.
 pub struct Watched<L> {
@@ -63,7 +64,7 @@ impl<L> Watched<L> {
             retry,
             fallback,
             began,
-            head: NONE,
+            head: NEVER,
             class: None,
             followed: false,
             refused: None,
@@ -94,26 +95,39 @@ impl<L> Watched<L> {
     }
 
     /// From the beginning, or from sending, to head, content and end.
-    fn times(&self, now: u64, ended: bool, outcome: Option<&Outcome>) -> [u64; 3] {
-        let end_if = |end: u64| if ended { end } else { NONE };
-        let after = |instant: u64| if instant == NONE { NONE } else { instant.saturating_sub(self.began) };
-        let Some(outcome) = outcome else {
-            return [after(self.head), NONE, end_if(after(now))];
-        };
+    #[inline]
+    fn times(&self, now: u64, ended: bool, outcome: Option<&Outcome>) -> [u32; 3] {
+        let head = if self.head == NEVER { NONE } else { micros(self.head.saturating_sub(self.began)) };
+        let end_if = |end: u64| if ended { micros(end) } else { NONE };
+        match outcome {
+            None => [head, NONE, end_if(now.saturating_sub(self.began))],
+            Some(outcome) => self.times_by(outcome, head, now, end_if),
+        }
+    }
+
+    fn times_by(&self, outcome: &Outcome, head: u32, now: u64, end_if: impl Fn(u64) -> u32) -> [u32; 3] {
         let sent = self.stripe.inner.nanos(outcome.sent());
-        let nanos = |mark: Option<Duration>| mark.map_or(NONE, time::nanos);
+        let content = outcome.to_content().map(time::nanos);
         if self.scope == Scope::Attempts {
             // The upstream's own time, without waits in queues above it.
+            let told = |mark: Option<u64>| mark.map_or(NONE, micros);
             let end = outcome.to_end().map_or(now.saturating_sub(sent), time::nanos);
-            return [nanos(outcome.to_head()), nanos(outcome.to_content()), end_if(end)];
+            return [told(outcome.to_head().map(time::nanos)), told(content), end_if(end)];
         }
-        let content = outcome.to_content().map_or(NONE, |mark| sent.saturating_add(time::nanos(mark)));
-        [after(self.head), after(content), end_if(after(now))]
+        let content =
+            content.map_or(NONE, |mark| micros(sent.saturating_add(mark).saturating_sub(self.began)));
+        [head, content, end_if(now.saturating_sub(self.began))]
     }
 
     fn used(&self, outcome: Option<&Outcome>) -> [u32; 3] {
         outcome.map_or(self.used, |outcome| tokens(&outcome.usage()))
     }
+}
+
+/// Nanoseconds as microseconds, rounded down; the longest that can be told is 71 minutes.
+#[inline]
+fn micros(nanos: u64) -> u32 {
+    u32::try_from(nanos / 1000).unwrap_or(NONE).min(NONE - 1)
 }
 
 /// Input, output, cached. No single answer uses more than can be said; what claims to is not believed.
@@ -128,15 +142,12 @@ impl<L> Permit for Watched<L> {
         let inner = &self.stripe.inner;
         let class = self.class(end, outcome);
         // A response without a body ended at its head.
-        let now = if self.head == NONE || self.followed { inner.now() } else { self.head };
-        let ended = self.head != NONE && matches!(end, End::Complete | End::Broken);
-        let [head, content, end] = self.times(now, ended, outcome);
+        let now = if self.head == NEVER || self.followed { inner.now() } else { self.head };
+        let ended = self.head != NEVER && matches!(end, End::Complete | End::Broken);
         let done = Done {
             class: u8::try_from(class_index(class)).expect("there are ten classes"),
             refused: self.refused,
-            head,
-            content,
-            end,
+            times: self.times(now, ended, outcome),
             tokens: self.used(outcome),
             retry: self.retry,
             fallback: self.fallback,

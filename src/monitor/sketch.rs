@@ -31,12 +31,6 @@ pub(super) fn top(bucket: u16) -> u64 {
     ((mantissa + 1) << shift) - 1
 }
 
-/// Nanoseconds as microseconds, rounded down; the longest that can be told is 71 minutes.
-#[inline]
-pub(super) fn micros(nanos: u64) -> u32 {
-    u32::try_from(nanos / 1000).unwrap_or(u32::MAX)
-}
-
 const PAGE_BITS: usize = 6;
 const PAGE: usize = 1 << PAGE_BITS;
 const PAGES: usize = BUCKETS.div_ceil(PAGE);
@@ -58,10 +52,10 @@ impl Default for Live {
 }
 
 impl Live {
-    /// Counts a value in nanoseconds.
+    /// Counts a value in microseconds.
     #[inline]
-    pub(super) fn record(&mut self, nanos: u64) {
-        let bucket = usize::from(bucket(micros(nanos)));
+    pub(super) fn record(&mut self, micros: u32) {
+        let bucket = usize::from(bucket(micros));
         let page = &mut self.pages[bucket >> PAGE_BITS];
         if *page == NO_PAGE {
             *page = u16::try_from(self.counts.len()).expect("there are 368 pages");
@@ -70,7 +64,7 @@ impl Live {
         let slot = &mut self.counts[usize::from(*page)][bucket & (PAGE - 1)];
         *slot = slot.saturating_add(1);
         self.count += 1;
-        self.sum = self.sum.saturating_add(nanos);
+        self.sum = self.sum.saturating_add(u64::from(micros));
     }
 
     /// Each bucket in use, in order.
@@ -148,9 +142,9 @@ impl Closed {
         self.fit(other.count, other.sum, scratch);
     }
 
-    /// Counts one value in nanoseconds. Slow: for what comes late.
-    pub(super) fn record(&mut self, nanos: u64, scratch: &mut Vec<(u16, u64)>) {
-        self.add(std::iter::once((bucket(micros(nanos)), 1)), 1, nanos, scratch);
+    /// Counts one value in microseconds. Slow: for what comes late.
+    pub(super) fn record(&mut self, micros: u32, scratch: &mut Vec<(u16, u64)>) {
+        self.add(std::iter::once((bucket(micros), 1)), 1, u64::from(micros), scratch);
     }
 
     fn add(

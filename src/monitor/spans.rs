@@ -141,9 +141,9 @@ impl Spans {
         }
         self.any = true;
         self.live.done(done);
-        for (live, nanos) in self.times.iter_mut().zip([done.head, done.content, done.end]) {
-            if nanos != NONE {
-                live.record(nanos);
+        for (live, micros) in self.times.iter_mut().zip(done.times) {
+            if micros != NONE {
+                live.record(micros);
             }
         }
     }
@@ -167,9 +167,9 @@ impl Spans {
     fn done_late(&mut self, tick: u64, done: &Done, scratch: &mut Scratch) {
         let slot = self.late(tick, scratch);
         slot.counts.done(done);
-        for (closed, nanos) in slot.times.iter_mut().zip([done.head, done.content, done.end]) {
-            if nanos != NONE {
-                closed.record(nanos, &mut scratch.rows);
+        for (closed, micros) in slot.times.iter_mut().zip(done.times) {
+            if micros != NONE {
+                closed.record(micros, &mut scratch.rows);
             }
         }
     }

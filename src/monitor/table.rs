@@ -232,3 +232,7 @@ fn summary(labels: &[&str], series: &Series, which: fn(&Figures) -> Latency, emi
     emit("_sum", labels, all.sum.as_secs_f64());
     emit("_count", labels, float(all.count));
 }
+
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
+mod tests;

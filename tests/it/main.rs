@@ -11,6 +11,7 @@ mod cost_guard;
 mod fallback;
 mod keyed;
 mod messages;
+mod monitor;
 mod outcome;
 mod requests;
 mod respond;

@@ -4,13 +4,11 @@ use super::*;
 use crate::monitor::words::class_index;
 use crate::verdict::Class;
 
-fn done(class: Class, head: u64) -> Done {
+fn done(class: Class, head: u32) -> Done {
     Done {
         class: u8::try_from(class_index(class)).unwrap(),
         refused: None,
-        head,
-        content: NONE,
-        end: head,
+        times: [head, NONE, head],
         tokens: [3, 2, 1],
         retry: false,
         fallback: false,
@@ -53,7 +51,7 @@ fn a_minute_is_over_after_a_minute_and_an_interval() {
 fn intervals_are_bounded() {
     let (mut spans, mut scratch) = (Spans::default(), Scratch::default());
     for tick in 0..2_000 {
-        spans.done(tick, &done(Class::Success, tick), &mut scratch);
+        spans.done(tick, &done(Class::Success, 5), &mut scratch);
         let [ticks, minutes, fives] = spans.slots();
         assert!(ticks <= 6 && minutes <= 6 && fives <= 13, "{ticks} {minutes} {fives}");
     }
@@ -75,21 +73,21 @@ fn tokens_and_money_are_summed() {
 proptest! {
     /// Against a list of all that happened, whatever order it is told in.
     #[test]
-    fn spans_are_those_of_a_list(events in prop::collection::vec((0_u64..60, 0_u64..90, 1_u64..1_000_000), 1..200)) {
+    fn spans_are_those_of_a_list(events in prop::collection::vec((0_u64..60, 0_u64..90, 1_u32..1_000_000), 1..200)) {
         let (mut spans, mut scratch) = (Spans::default(), Scratch::default());
         let (mut list, mut now) = (Vec::new(), 0);
-        for (step, late, nanos) in events {
+        for (step, late, micros) in events {
             now += step;
             // Told late, though never from before the last one was read: `now` only grows when it is told on time.
             let tick = now.saturating_sub(if late > 60 { late * 5 } else { 0 });
-            spans.done(tick, &done(Class::Success, nanos), &mut scratch);
-            list.push((tick, nanos));
+            spans.done(tick, &done(Class::Success, micros), &mut scratch);
+            list.push((tick, u64::from(micros)));
             let tick_now = now.max(spans.tick);
             let found = read(&mut spans, tick_now, &mut scratch);
             let [minute, five, hour] = begins(tick_now);
             for (found, begin) in found.into_iter().zip([minute, five, hour, 0]) {
                 let within = list.iter().filter(|(tick, _)| *tick >= begin);
-                let truth = within.fold((0, 0), |(count, sum), (_, nanos)| (count + 1, sum + nanos));
+                let truth = within.fold((0, 0), |(count, sum), (_, micros)| (count + 1, sum + micros));
                 prop_assert_eq!(found, truth, "from {} on, at {}", begin, tick_now);
             }
         }
