@@ -62,7 +62,8 @@
 //! | was refused by the upstream | the usage it reports, else nothing |
 //! | was answered | the usage; without one, by the [rule](Unreported) |
 //! | reports a usage that cannot be | the bound, and flagged |
-//! | broke, by the upstream | the usage reported; else by the rule; nothing if it failed before any content |
+//! | failed by an error event before any content | the usage reported, else nothing |
+//! | failed later, broke, or was given up by a timeout below | by the rule, or the usage reported if that is more |
 //! | was left by the caller | by the rule, which is the bound: the upstream may go on, and bill it |
 //!
 //! A usage above the bound is charged in full, and nobody is admitted until the window turns. Each class is rounded up to

@@ -7,7 +7,8 @@
 //! | well, with usage | the usage |
 //! | well, without usage | by the rule |
 //! | with usage that cannot be | the bound, and flagged |
-//! | by an error of the upstream, within the stream or of the connection | the usage reported so far; else by the rule; nothing if it failed before any content |
+//! | by an error event of the upstream before any content | the usage reported so far, else nothing |
+//! | by a later one, by a broken connection, or by a timeout below | by the rule, or the usage reported so far if that is more |
 //! | by the caller, after it was sent | by the rule, or the usage reported so far if that is more |
 
 use crate::call::{Outcome, Usage};
@@ -110,12 +111,18 @@ impl Settling<'_> {
         match (head, end) {
             (HeadSeen::Bad, _) if usage.total().is_none() => Charge::Pay(Usd::ZERO, Basis::Nothing),
             (HeadSeen::Bad, _) => Charge::Pay(self.cost(usage), Basis::Usage),
+            // The upstream itself says so, and who hears that reads no further. Of one that broke off, or fell silent, nobody
+            // knows what it bills.
+            (HeadSeen::Good, End::Complete | End::Abandoned)
+                if failed && !said.content && usage.total().is_none() =>
+            {
+                Charge::Pay(Usd::ZERO, Basis::Nothing)
+            }
             (_, End::Abandoned) => self.at_least(usage, said),
             (HeadSeen::None, _) => self.unreported(said),
             _ if usage.input.is_some() && usage.output.is_some() => {
                 Charge::Pay(self.cost(usage), Basis::Usage)
             }
-            _ if failed && !said.content && usage.total().is_none() => Charge::Pay(Usd::ZERO, Basis::Nothing),
             (_, End::Complete) if !failed && usage.total().is_some() => {
                 // One side is missing, and has its bound.
                 Charge::Pay(self.cost(&self.filled(usage)), Basis::Usage)

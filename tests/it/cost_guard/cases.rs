@@ -6,6 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::task::Poll;
 use std::time::Duration;
 
+use http_body_util::BodyExt;
 use seawall::RefusalKind;
 use seawall::call::Call;
 use seawall::cost_guard::ledger::{Ask, Cause, Denied, Granted, HoldId, Marks, MemoryWait, Reservation};
@@ -113,8 +114,15 @@ async fn b116_an_error_before_the_first_chunk_costs_nothing() {
         // An error event instead of the first content.
         let layer = guard(Usd::cents(10));
         let event = r#"{"error":{"message":"overloaded","type":"server_error","code":503}}"#;
-        let upstream = Upstream::answering([Ok(sse(&[event]))]);
-        ask(&mut layer.layer(upstream.service()), call(1_000, 1_000)).await.unwrap();
+        let upstream = Upstream::answering([Ok(sse(&[event])), Ok(sse(&[event, event]))]);
+        let mut service = layer.layer(upstream.service());
+        ask(&mut service, call(1_000, 1_000)).await.unwrap();
+        assert_eq!(sums(layer.gate()), (Usd::ZERO, Usd::ZERO));
+        // Who asks the next target then reads no further.
+        let response = service.ready().await.unwrap().call(request(call(1_000, 1_000))).await.unwrap();
+        let mut body = response.into_body();
+        body.frame().await.unwrap().unwrap();
+        drop(body);
         assert_eq!(sums(layer.gate()), (Usd::ZERO, Usd::ZERO));
     }
 }

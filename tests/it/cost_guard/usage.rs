@@ -1,12 +1,17 @@
 //! Faults that others had: what the upstream says it used.
 
 use std::io::Write;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
-use http_body_util::BodyExt;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use seawall::BoxError;
+use seawall::call::OutcomeLayer;
 use seawall::cost_guard::{Unreported, Usd};
-use tower::{Layer, Service, ServiceExt};
+use seawall::timeout::TimeoutLayer;
+use tower::{Layer, Service, ServiceExt, service_fn};
 
 use super::{Log, Upstream, ask, builder, call, guard, json, request, response, sse, sums, tokens, used};
 use crate::support::{TestBody, read};
@@ -117,6 +122,31 @@ async fn b134_a_client_that_leaves_does_not_make_the_call_free() {
         drop(body);
         assert_eq!(sums(layer.gate()), (tokens(spent), Usd::ZERO), "{rule:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn b134_a_stream_that_broke_before_its_content_is_charged_by_the_rule() {
+    let role = sse(&[r#"{"choices":[{"index":0,"delta":{"role":"assistant"}}]}"#]);
+    assert_eq!(
+        charged(role.map(TestBody::with_error)).await,
+        tokens(BOUND),
+        "what was not seen may be billed"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b134_a_stream_that_a_timeout_below_gives_up_is_charged_by_the_rule() {
+    let clocks = TimeoutLayer::builder().first_content(Duration::from_secs(1)).build().unwrap();
+    let silent = service_fn(async |_: Request<()>| {
+        let body = StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>());
+        Response::builder().header("content-type", "text/event-stream").body(body).map_err(BoxError::from)
+    });
+    let layer = guard(Usd::dollars(1));
+    let service = layer.layer(clocks.layer(OutcomeLayer::new().layer(silent)));
+    let response = service.oneshot(request(call(1_000, 1_000))).await.unwrap();
+    let (_, _, error) = read(response.into_body()).await;
+    assert!(error.is_some());
+    assert_eq!(sums(layer.gate()), (tokens(BOUND), Usd::ZERO), "it may have thought about it, and bill that");
 }
 
 #[tokio::test(start_paused = true)]
