@@ -18,8 +18,9 @@ use super::target::Target;
 use super::trigger::Away;
 use crate::call::commit::{Bounds, Goal};
 use crate::call::{Aim, Call, Commit, Describe, Destination};
+use crate::deadline::Deadline;
 use crate::monitor::Event;
-use crate::refusal::{Previous, Refusal, RefusalKind};
+use crate::refusal::{Phase, Previous, Refusal, RefusalKind};
 use crate::time::{self, Instant};
 use crate::verdict::{Class, Verdict};
 
@@ -49,6 +50,7 @@ struct Cold<R> {
     last: Option<Fact>,
     retry_after: Option<Duration>,
     failed_elsewhere: bool,
+    deadline: Option<Deadline>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -61,6 +63,7 @@ impl<R> Default for Cold<R> {
             last: None,
             retry_after: None,
             failed_elsewhere: false,
+            deadline: None,
             timer: None,
         }
     }
@@ -115,6 +118,12 @@ impl<R> Chain<R> {
         self.cold.as_ref().is_some_and(|cold| cold.last.is_some())
     }
 
+    /// As far as a call that did not go well at once knows.
+    fn out_of_time(&self) -> bool {
+        let deadline = self.cold.as_ref().and_then(|cold| cold.deadline);
+        deadline.is_some_and(|deadline| deadline.has_passed(time::now()))
+    }
+
     /// The targets that may still be asked.
     fn open(&self) -> Set {
         let count = self.built().map_or(0, |built| built.targets.len());
@@ -131,8 +140,11 @@ impl<R> Chain<R> {
 
     /// The request for the next target, if there is one.
     pub(super) fn next<Req: Aim + Describe, C>(&mut self, original: &Req, rules: &Rules<C>) -> Option<Req> {
-        if self.has_asked() && original.deadline().is_some_and(|deadline| deadline.has_passed(time::now())) {
-            return None;
+        if self.has_asked() {
+            self.cold().deadline = original.deadline();
+            if self.out_of_time() {
+                return None;
+            }
         }
         loop {
             let (at, probe) = self.choose(original, rules)?;
@@ -455,7 +467,10 @@ impl<R> Chain<R> {
 
     /// The refusal of a chain that is exhausted.
     pub(super) fn refusal<C>(&mut self, rules: &Rules<C>) -> Refusal {
-        let refusal = no_target(rules);
+        // A target may be left where the time is not.
+        let total = RefusalKind::TimedOut(Phase::Total);
+        let kind = if self.out_of_time() { total } else { RefusalKind::NoTarget };
+        let refusal = Refusal::new(kind).with_label(rules.label.clone());
         let Some(cold) = self.cold.as_mut() else { return refusal };
         let retry_after = cold.retry_after;
         let attempts = Attempts(std::mem::take(&mut cold.attempts));

@@ -76,6 +76,7 @@
 //! | a failure that is no reason to go on | that response or error, unchanged, with [`Attempts`] as an extension |
 //! | no target is left, one has answered | the last response, unchanged, with [`Attempts`]; one that says that the request is wrong ([`Class::Invalid`](crate::Class::Invalid)) goes before all others |
 //! | no target is left, none has answered | a refusal [`NoTarget`](crate::RefusalKind::NoTarget), with the shortest wait that anybody asked for; [`Attempts::find`] finds the list |
+//! | the call's time is over, none has answered | a refusal [`TimedOut`](crate::RefusalKind::TimedOut) of the total, with the same list |
 //! | only one target was there | whatever it gave, unchanged |
 //!
 //! A stream that failed before its content is no answer: its head said 200. Neither is a failed response that is not

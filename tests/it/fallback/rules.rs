@@ -9,7 +9,8 @@ use seawall::fallback::{Attempts, Commit, FallbackLayer, Route, RoutesHandle, Ta
 use seawall::gate::GateLayer;
 use seawall::monitor::Event;
 use seawall::retry::{RetryLayer, RetryPolicy};
-use seawall::{Class, Deadline, Failure, Refusal, RefusalKind};
+use seawall::timeout::TimeoutLayer;
+use seawall::{Class, Deadline, Failure, Phase, Refusal, RefusalKind};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::provider::*;
@@ -51,6 +52,27 @@ async fn past_the_deadline_nobody_else_is_asked() {
     request.extensions_mut().insert(Deadline::within(2 * SECOND));
     let got = read(client(two(), &providers).oneshot(request).await.unwrap()).await;
     assert_eq!((got.status, got.body.as_str(), providers.asked().len()), (503, "late", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chain_without_time_says_so_and_not_that_no_target_is_left() {
+    // The clock of an attempt runs out at once with that of the call.
+    let ask = async |providers: &Providers| {
+        let total = TimeoutLayer::new(2 * SECOND);
+        let inner = ServiceBuilder::new().layer(total.clone()).layer(OutcomeLayer::new());
+        let chain = over(IntakeLayer::new(), two(), inner.service(providers.clone()));
+        total.layer(chain).oneshot(request(CHAT)).await
+    };
+    let alone = Providers::new().on("a", [Reply::Silent]).on("b", [ok()]);
+    let both = Providers::new().on("a", [Reply::Reset]).on("b", [Reply::Silent]);
+    // The failure of one alone says it all.
+    for (providers, told) in [(alone, None), (both, Some("a: Transient, b: Stalled"))] {
+        let error = ask(&providers).await.err().unwrap();
+        assert_eq!(error.refusal().unwrap().kind(), RefusalKind::TimedOut(Phase::Total));
+        assert_eq!(Attempts::find(&*error).map(ToString::to_string).as_deref(), told);
+    }
+    let answered = Providers::new().on("a", [status(503, "{}")]).on("b", [Reply::Silent]);
+    assert_eq!(ask(&answered).await.unwrap().status(), 503, "a real answer is passed on");
 }
 
 #[tokio::test(start_paused = true)]
