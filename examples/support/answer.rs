@@ -158,7 +158,10 @@ async fn serve(
         Fault::SlowFirstToken(wait) => wait,
         _ => pace.first_token,
     };
-    record.begin(asked.input, tokens);
+    // A failure instead of an answer is not billed; one in the midst of it is.
+    if fault != (Fault::ErrorEvent { after: 0 }) {
+        record.begin(asked.input, tokens);
+    }
     if asked.stream && api != Api::Embeddings {
         return stream(steps(api, &answer, &fault, first, pace.token), record);
     }

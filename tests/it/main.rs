@@ -12,6 +12,7 @@ mod fallback;
 mod keyed;
 mod messages;
 mod monitor;
+mod outages;
 mod outcome;
 mod requests;
 mod respond;

@@ -4,5 +4,5 @@ mod behaviours;
 mod cases;
 mod orders;
 mod own;
-mod provider;
+pub(crate) mod provider;
 mod rules;

@@ -278,23 +278,23 @@ pub(super) fn client(
 }
 
 /// What the caller got.
-pub(super) struct Got {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) served: Option<Served>,
-    pub(super) attempts: Option<seawall::fallback::Attempts>,
-    pub(super) outcome: Option<Arc<seawall::call::Outcome>>,
-    pub(super) body: String,
-    pub(super) broken: bool,
+pub(crate) struct Got {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) served: Option<Served>,
+    pub(crate) attempts: Option<seawall::fallback::Attempts>,
+    pub(crate) outcome: Option<Arc<seawall::call::Outcome>>,
+    pub(crate) body: String,
+    pub(crate) broken: bool,
 }
 
 impl Got {
-    pub(super) fn by(&self) -> &str {
+    pub(crate) fn by(&self) -> &str {
         self.served.as_ref().unwrap().target().upstream().name().as_str()
     }
 }
 
-pub(super) async fn read<B>(response: Response<B>) -> Got
+pub(crate) async fn read<B>(response: Response<B>) -> Got
 where
     B: Body<Data = Bytes, Error = BoxError>,
 {
