@@ -178,7 +178,16 @@ impl World {
 
     /// One call, read to its end.
     pub(super) async fn ask(&self, body: &Value) -> Result<Got, BoxError> {
-        Ok(read(self.call(body).await?).await)
+        let result = match self.call(body).await {
+            Ok(response) => Ok(read(response).await),
+            Err(error) => Err(error),
+        };
+        let told = match &result {
+            Ok(got) => format!("{:?} {} {:?} {:?}", got.headers, got.body, got.served, got.attempts),
+            Err(error) => format!("{error} {error:?}"),
+        };
+        assert!(!told.contains("secret-of-"), "the caller sees no secret: {told}");
+        result
     }
 
     /// One call that gets a response, whole or streamed.
