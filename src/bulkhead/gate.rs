@@ -211,7 +211,7 @@ impl Slot {
 
 impl Permit for Slot {
     #[inline]
-    fn settle(self, _end: End, _outcome: Option<&Outcome>) {
+    fn settle(&mut self, _end: End, _outcome: Option<&Outcome>) {
         self.0.slots.give_back(time::now);
     }
 }

@@ -93,7 +93,7 @@ impl<C> BreakerPermit<C> {
 
 impl<C> Permit for BreakerPermit<C> {
     #[inline]
-    fn settle(self, end: End, outcome: Option<&Outcome>) {
+    fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
         let clock = time::now();
         let now = self.inner.tick(clock);
         // The healthy call has nothing to weigh.

@@ -300,7 +300,7 @@ impl<L: Ledger> CostPermit<L> {
 
 impl<L: Ledger> Permit for CostPermit<L> {
     #[inline]
-    fn settle(self, end: End, outcome: Option<&Outcome>) {
+    fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
         let inner = &*self.inner;
         let charge = match (outcome, self.told) {
             (Some(outcome), _) => self.charge(end, &Said::by(outcome)),

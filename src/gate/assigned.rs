@@ -91,8 +91,8 @@ where
 pub struct AssignedPermit<P>(Option<P>);
 
 impl<P: Permit> Permit for AssignedPermit<P> {
-    fn settle(self, end: End, outcome: Option<&Outcome>) {
-        if let Some(permit) = self.0 {
+    fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
+        if let Some(permit) = &mut self.0 {
             permit.settle(end, outcome);
         }
     }

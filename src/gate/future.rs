@@ -20,20 +20,22 @@ pin_project! {
     {
         note: Option<M::Note>,
         #[pin]
-        state: State<S, Req, M, M::Future, G::Wait, Held<G::Permit>>,
+        state: State<S, Req, M, M::Future, G::Wait>,
+        // Declared, and so dropped, after the inner future. Empty until the gate has admitted.
+        held: Held<G::Permit>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
-    enum State<S, Req, M, F, W, H> {
-        // The inner service is at work. The future is declared, and so dropped, before the permit.
-        Calling { #[pin] future: F, held: H },
+    enum State<S, Req, M, F, W> {
+        // The inner service is at work.
+        Calling { #[pin] future: F },
         // The gate said later. Nothing of the inner service is reserved meanwhile.
         Waiting { #[pin] wait: W, mode: M, inner: S, request: Req },
         // Admitted, and the inner service is asked whether it is ready.
-        Readying { inner: S, request: Req, mode: M, held: H },
+        Readying { inner: S, request: Req, mode: M },
         Refused { refusal: Refusal },
         Done,
     }
@@ -44,20 +46,22 @@ where
     G: Gate<Req>,
     M: Mode<S, Req, G::Permit>,
 {
+    #[inline]
     pub(super) fn calling(note: M::Note, future: M::Future, held: Held<G::Permit>) -> Self {
-        Self { note: Some(note), state: State::Calling { future, held } }
+        Self { note: Some(note), state: State::Calling { future }, held }
     }
 
     pub(super) fn waiting(note: M::Note, mode: M, wait: G::Wait, inner: S, request: Req) -> Self {
-        Self { note: Some(note), state: State::Waiting { wait, mode, inner, request } }
+        Self { note: Some(note), state: State::Waiting { wait, mode, inner, request }, held: Held::none() }
     }
 
     pub(super) fn readying(note: M::Note, mode: M, inner: S, request: Req, held: Held<G::Permit>) -> Self {
-        Self { note: Some(note), state: State::Readying { inner, request, mode, held } }
+        Self { note: Some(note), state: State::Readying { inner, request, mode }, held }
     }
 
+    #[inline]
     pub(super) fn refused(note: M::Note, refusal: Refusal) -> Self {
-        Self { note: Some(note), state: State::Refused { refusal } }
+        Self { note: Some(note), state: State::Refused { refusal }, held: Held::none() }
     }
 }
 
@@ -71,19 +75,17 @@ where
     // ## Calling => (Calling | Done)
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.as_mut().project();
-        let mut state = this.state;
-        let StateProj::Calling { future, held } = state.as_mut().project() else {
+        let mut this = self.as_mut().project();
+        let StateProj::Calling { future } = this.state.as_mut().project() else {
             return self.poll_others(cx);
         };
-        let Poll::Ready(output) = held.running(End::Failed, || future.poll(cx)) else {
-            held.pending();
+        let Poll::Ready(output) = this.held.running(End::Failed, || future.poll(cx)) else {
+            this.held.pending();
             return Poll::Pending;
         };
-        let held = held.take();
         // The inner future goes before its permit does.
-        state.set(State::Done);
-        Poll::Ready(M::finish(take(this.note), output, held))
+        this.state.set(State::Done);
+        Poll::Ready(M::finish(take(this.note), output, this.held))
     }
 }
 
@@ -108,15 +110,16 @@ where
                 };
                 match waited {
                     Ok(permit) => {
-                        let held = Held::new(permit);
-                        this.state.set(State::Readying { inner, request, mode, held });
+                        *this.held = Held::new(permit);
+                        this.state.set(State::Readying { inner, request, mode });
                         self.poll_others(cx)
                     }
                     Err(refusal) => Poll::Ready(M::refuse(take(this.note), refusal)),
                 }
             }
             // ## Readying => (Readying | Calling | Done): the inner service registers the waker.
-            StateProj::Readying { inner, mode, held, .. } => {
+            StateProj::Readying { inner, mode, .. } => {
+                let held = this.held;
                 let polled = held.running(End::Unsent, || mode.poll_ready(inner, cx));
                 // Until it is called, leaving means that nothing was sent.
                 held.not_sent();
@@ -125,13 +128,13 @@ where
                     this.state.set(State::Done);
                     return Poll::Ready(Err(error));
                 }
-                let StateOwned::Readying { mut inner, request, mode, mut held } =
+                let StateOwned::Readying { mut inner, request, mode } =
                     this.state.as_mut().project_replace(State::Done)
                 else {
                     unreachable!("the state was Readying a line ago");
                 };
                 let future = held.running(End::Failed, || mode.call(&mut inner, request));
-                this.state.set(State::Calling { future, held });
+                this.state.set(State::Calling { future });
                 self.poll(cx)
             }
             // ## Refused => Done
@@ -147,6 +150,7 @@ where
     }
 }
 
+#[inline]
 fn take<N>(note: &mut Option<N>) -> N {
     note.take().expect("a future answers once, and its note is taken only then")
 }

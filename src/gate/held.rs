@@ -15,17 +15,20 @@ pub struct Held<P: Permit> {
     permit: Option<P>,
     outcome: Option<Arc<Outcome>>,
     at_drop: End,
+    /// Set before a permit is settled, which may panic.
+    settled: bool,
 }
 
 impl<P: Permit> Held<P> {
     #[inline]
     pub(crate) fn new(permit: P) -> Self {
-        Self { permit: Some(permit), outcome: None, at_drop: End::Unsent }
+        Self { permit: Some(permit), outcome: None, at_drop: End::Unsent, settled: false }
     }
 
     /// Holds nothing.
+    #[inline]
     pub(crate) fn none() -> Self {
-        Self { permit: None, outcome: None, at_drop: End::Abandoned }
+        Self { permit: None, outcome: None, at_drop: End::Abandoned, settled: true }
     }
 
     /// Runs the inner service's code: if that panics, the attempt has failed in the way named.
@@ -40,7 +43,12 @@ impl<P: Permit> Held<P> {
     /// Hands the permit over; nothing is held here any more.
     #[inline]
     pub(crate) fn take(&mut self) -> Self {
-        Self { permit: self.permit.take(), outcome: self.outcome.take(), at_drop: self.at_drop }
+        Self {
+            permit: self.permit.take(),
+            outcome: self.outcome.take(),
+            at_drop: self.at_drop,
+            settled: std::mem::replace(&mut self.settled, true),
+        }
     }
 
     /// Leaving from here on means that the inner service was never called.
@@ -81,22 +89,27 @@ impl<P: Permit> Held<P> {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        self.permit.is_some()
+        !self.settled
     }
 
     #[inline]
     pub(crate) fn settle(&mut self, end: End) {
-        if let Some(permit) = self.permit.take() {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
+        // In place: moving a permit about costs more than most of what settling it does.
+        if let Some(permit) = &mut self.permit {
             permit.settle(end, self.outcome.as_deref());
         }
+        self.permit = None;
     }
 }
 
 impl<P: Permit> Drop for Held<P> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(permit) = self.permit.take() {
-            self.settle_dropped(permit);
+        if !self.settled {
+            self.settle_dropped();
         }
     }
 }
@@ -104,18 +117,18 @@ impl<P: Permit> Drop for Held<P> {
 impl<P: Permit> Held<P> {
     /// What a drop means, and the settlement of it.
     #[cold]
-    fn settle_dropped(&self, permit: P) {
-        let outcome = self.outcome.as_deref();
+    #[inline(never)]
+    fn settle_dropped(&mut self) {
         let end = match self.at_drop {
             // A client stops reading at the terminal event of a stream and drops what is left.
-            End::Abandoned if outcome.is_some_and(Outcome::is_finished) => End::Complete,
+            End::Abandoned if self.outcome.as_deref().is_some_and(Outcome::is_finished) => End::Complete,
             end => end,
         };
         if std::thread::panicking() {
             // A second panic would abort the process: the permit of one call is not worth that.
-            let _ = catch_unwind(AssertUnwindSafe(|| permit.settle(end, outcome)));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.settle(end)));
         } else {
-            permit.settle(end, outcome);
+            self.settle(end);
         }
     }
 }

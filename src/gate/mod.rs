@@ -137,8 +137,8 @@ pub enum End {
 pub trait Permit: Sized {
     /// The attempt is over. `outcome` is what was read of the response, where somebody reads it.
     ///
-    /// Called from a drop too: it must not block, and should not panic.
-    fn settle(self, end: End, outcome: Option<&Outcome>);
+    /// Called once; the permit is dropped after it. It may run inside a drop: it must not block, and should not panic.
+    fn settle(&mut self, end: End, outcome: Option<&Outcome>);
 
     /// The attempt did not answer at once. Called at least once before an answer that took any time, so that a permit
     /// which wants to know when it began need not read the clock for one that took none.
@@ -166,10 +166,12 @@ pub enum Follow {
 
 /// The permit of a gate that needs none back.
 impl Permit for () {
-    fn settle(self, _end: End, _outcome: Option<&Outcome>) {}
+    #[inline]
+    fn settle(&mut self, _end: End, _outcome: Option<&Outcome>) {}
 }
 
 impl<Res, E> Heads<Res, E> for () {
+    #[inline]
     fn head(&mut self, _head: Result<&Res, &E>) -> Follow {
         Follow::Settle
     }

@@ -36,12 +36,16 @@ pub trait Mode<S, Req, P: Permit>: sealed::Sealed {
     fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>>;
     /// Calls the inner service.
     fn call(&self, inner: &mut S, request: Req) -> Self::Future;
-    /// Shows the result to the permit, and lets it go on or settles it.
+    /// Shows the result to the permit, and takes it on with the body or settles it.
     ///
     /// # Errors
     ///
     /// Those of the inner service, unchanged.
-    fn finish(note: Self::Note, output: Self::Output, held: Held<P>) -> Result<Self::Response, Self::Error>;
+    fn finish(
+        note: Self::Note,
+        output: Self::Output,
+        held: &mut Held<P>,
+    ) -> Result<Self::Response, Self::Error>;
     /// Tells a refusal.
     ///
     /// # Errors
@@ -144,8 +148,8 @@ where
     asks_inner!(S, Req);
 
     #[inline]
-    fn finish((): (), output: Self::Output, mut held: Held<P>) -> Self::Output {
-        <P as ErrsFor<S, Req>>::see(&mut held, output.as_ref());
+    fn finish((): (), output: Self::Output, held: &mut Held<P>) -> Self::Output {
+        <P as ErrsFor<S, Req>>::see(held, output.as_ref());
         held.settle(if output.is_ok() { End::Complete } else { End::Failed });
         output
     }
@@ -171,7 +175,7 @@ where
 
     asks_inner!(S, Req);
 
-    fn finish(bodiless: bool, output: Self::Output, held: Held<P>) -> Result<Self::Response, S::Error> {
+    fn finish(bodiless: bool, output: Self::Output, held: &mut Held<P>) -> Result<Self::Response, S::Error> {
         follow(bodiless, output, held, <P as ErrsFor<S, Req>>::see)
     }
 
@@ -212,7 +216,11 @@ where
 
     asks_inner!(S, Request<ReqB>);
 
-    fn finish(note: RespondNote, output: Self::Output, held: Held<P>) -> Result<Self::Response, S::Error> {
+    fn finish(
+        note: RespondNote,
+        output: Self::Output,
+        held: &mut Held<P>,
+    ) -> Result<Self::Response, S::Error> {
         follow(note.bodiless, output, held, <P as RespondsFor<S, Request<ReqB>>>::see)
     }
 
@@ -264,7 +272,7 @@ impl RespondNote {
 fn follow<R, E, P>(
     bodiless: bool,
     output: Result<R, E>,
-    mut held: Held<P>,
+    held: &mut Held<P>,
     see: impl FnOnce(&mut Held<P>, Result<&R, &E>) -> Follow,
 ) -> Result<R::Map<GateBody<R::Body, P>>, E>
 where
@@ -274,19 +282,19 @@ where
     let response = match output {
         Ok(response) => response,
         Err(error) => {
-            see(&mut held, Err(&error));
+            see(held, Err(&error));
             held.settle(End::Failed);
             return Err(error);
         }
     };
     held.watch(response.outcome());
-    let follow = see(&mut held, Ok(&response));
+    let follow = see(held, Ok(&response));
     let length = if bodiless { Some(0) } else { response.length() };
     if follow == Follow::Settle || length == Some(0) {
         held.settle(End::Complete);
     }
     held.followed();
-    Ok(response.map_body(|body| GateBody::holding(body, length, held)))
+    Ok(response.map_body(|body| GateBody::holding(body, length, held.take())))
 }
 
 mod sealed {

@@ -138,7 +138,7 @@ fn tokens(usage: &Usage) -> [u32; 3] {
 
 impl<L> Permit for Watched<L> {
     #[inline]
-    fn settle(self, end: End, outcome: Option<&Outcome>) {
+    fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
         let inner = &self.stripe.inner;
         let class = self.class(end, outcome);
         // A response without a body ended at its head.

@@ -73,7 +73,7 @@ where
 
 impl<U, R> Permit for BucketPermit<U, R> {
     #[inline]
-    fn settle(self, end: End, outcome: Option<&Outcome>) {
+    fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
         let state = self.owner.state();
         if end == End::Unsent || self.head == Head::Unsent {
             state.core.give_back_all(state.now(), self.admitted, &self.costs, state.config.undrained);

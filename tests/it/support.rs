@@ -311,7 +311,7 @@ impl Future for TestWait {
 }
 
 impl Permit for TestPermit {
-    fn settle(self, end: End, _outcome: Option<&Outcome>) {
+    fn settle(&mut self, end: End, _outcome: Option<&Outcome>) {
         self.gate.0.ends.lock().unwrap().push(end);
     }
 }

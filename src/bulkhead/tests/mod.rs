@@ -59,7 +59,7 @@ fn refused(admission: Admission<Slot, Wait>) -> RefusalKind {
     }
 }
 
-fn give_back(slot: Slot) {
+fn give_back(mut slot: Slot) {
     slot.settle(End::Complete, None);
 }
 
