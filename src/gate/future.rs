@@ -27,17 +27,28 @@ pin_project! {
 }
 
 pin_project! {
+    // Its drop is so small that it is inlined: the states that few calls see lie behind one variant.
     #[project = StateProj]
     #[project_replace = StateOwned]
     enum State<S, Req, M, F, W> {
         // The inner service is at work.
         Calling { #[pin] future: F },
+        Refused { refusal: Refusal },
+        // The inner service is not called yet.
+        Before { #[pin] before: Before<S, Req, M, W> },
+        Done,
+    }
+}
+
+pin_project! {
+    #[project = BeforeProj]
+    #[project_replace = BeforeOwned]
+    enum Before<S, Req, M, W> {
         // The gate said later. Nothing of the inner service is reserved meanwhile.
         Waiting { #[pin] wait: W, mode: M, inner: S, request: Req },
         // Admitted, and the inner service is asked whether it is ready.
         Readying { inner: S, request: Req, mode: M },
-        Refused { refusal: Refusal },
-        Done,
+        Over,
     }
 }
 
@@ -52,11 +63,13 @@ where
     }
 
     pub(super) fn waiting(note: M::Note, mode: M, wait: G::Wait, inner: S, request: Req) -> Self {
-        Self { note: Some(note), state: State::Waiting { wait, mode, inner, request }, held: Held::none() }
+        let before = Before::Waiting { wait, mode, inner, request };
+        Self { note: Some(note), state: State::Before { before }, held: Held::none() }
     }
 
     pub(super) fn readying(note: M::Note, mode: M, inner: S, request: Req, held: Held<G::Permit>) -> Self {
-        Self { note: Some(note), state: State::Readying { inner, request, mode }, held }
+        let before = Before::Readying { inner, request, mode };
+        Self { note: Some(note), state: State::Before { before }, held }
     }
 
     #[inline]
@@ -72,20 +85,30 @@ where
 {
     type Output = Result<M::Response, M::Error>;
 
-    // ## Calling => (Calling | Done)
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
-        let StateProj::Calling { future } = this.state.as_mut().project() else {
-            return self.poll_others(cx);
-        };
-        let Poll::Ready(output) = this.held.running(End::Failed, || future.poll(cx)) else {
-            this.held.pending();
-            return Poll::Pending;
-        };
-        // The inner future goes before its permit does.
-        this.state.set(State::Done);
-        Poll::Ready(M::finish(take(this.note), output, this.held))
+        match this.state.as_mut().project() {
+            // ## Calling => (Calling | Done)
+            StateProj::Calling { future } => {
+                let Poll::Ready(output) = this.held.running(End::Failed, || future.poll(cx)) else {
+                    this.held.pending();
+                    return Poll::Pending;
+                };
+                // The inner future goes before its permit does.
+                this.state.set(State::Done);
+                Poll::Ready(M::finish(take(this.note), output, this.held))
+            }
+            // ## Refused => Done
+            StateProj::Refused { .. } => {
+                let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done) else {
+                    unreachable!("the state was Refused a line ago");
+                };
+                Poll::Ready(M::refuse(take(this.note), refusal))
+            }
+            StateProj::Before { .. } => self.poll_before(cx),
+            StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
+        }
     }
 }
 
@@ -96,29 +119,33 @@ where
 {
     /// The states of a call that was not admitted at once.
     #[inline(never)]
-    fn poll_others(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<M::Response, M::Error>> {
+    fn poll_before(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<M::Response, M::Error>> {
         let mut this = self.as_mut().project();
-        match this.state.as_mut().project() {
+        let StateProj::Before { mut before } = this.state.as_mut().project() else { return self.poll(cx) };
+        match before.as_mut().project() {
             // ## Waiting => (Waiting | Readying | Done): the wait is what registers the waker.
-            StateProj::Waiting { wait, .. } => {
+            BeforeProj::Waiting { wait, .. } => {
                 let waited = ready!(wait.poll(cx));
                 // The moved parts leave; the wait, which is pinned, is dropped in place.
-                let StateOwned::Waiting { mode, inner, request, .. } =
-                    this.state.as_mut().project_replace(State::Done)
+                let BeforeOwned::Waiting { mode, inner, request, .. } = before.project_replace(Before::Over)
                 else {
                     unreachable!("the state was Waiting a line ago");
                 };
                 match waited {
                     Ok(permit) => {
                         *this.held = Held::new(permit);
-                        this.state.set(State::Readying { inner, request, mode });
-                        self.poll_others(cx)
+                        let before = Before::Readying { inner, request, mode };
+                        this.state.set(State::Before { before });
+                        self.poll_before(cx)
                     }
-                    Err(refusal) => Poll::Ready(M::refuse(take(this.note), refusal)),
+                    Err(refusal) => {
+                        this.state.set(State::Done);
+                        Poll::Ready(M::refuse(take(this.note), refusal))
+                    }
                 }
             }
             // ## Readying => (Readying | Calling | Done): the inner service registers the waker.
-            StateProj::Readying { inner, mode, .. } => {
+            BeforeProj::Readying { inner, mode, .. } => {
                 let held = this.held;
                 let polled = held.running(End::Unsent, || mode.poll_ready(inner, cx));
                 // Until it is called, leaving means that nothing was sent.
@@ -128,8 +155,7 @@ where
                     this.state.set(State::Done);
                     return Poll::Ready(Err(error));
                 }
-                let StateOwned::Readying { mut inner, request, mode } =
-                    this.state.as_mut().project_replace(State::Done)
+                let BeforeOwned::Readying { mut inner, request, mode } = before.project_replace(Before::Over)
                 else {
                     unreachable!("the state was Readying a line ago");
                 };
@@ -137,15 +163,7 @@ where
                 this.state.set(State::Calling { future });
                 self.poll(cx)
             }
-            // ## Refused => Done
-            StateProj::Refused { .. } => {
-                let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done) else {
-                    unreachable!("the state was Refused a line ago");
-                };
-                Poll::Ready(M::refuse(take(this.note), refusal))
-            }
-            StateProj::Calling { .. } => self.poll(cx),
-            StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
+            BeforeProj::Over => panic!("`ResponseFuture` polled after a panic"),
         }
     }
 }
@@ -163,8 +181,8 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
             State::Calling { .. } => "calling",
-            State::Waiting { .. } => "waiting",
-            State::Readying { .. } => "readying",
+            State::Before { before: Before::Waiting { .. } } => "waiting",
+            State::Before { .. } => "readying",
             State::Refused { .. } => "refused",
             State::Done => "done",
         };
