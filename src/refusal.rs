@@ -109,12 +109,14 @@ struct Data {
 impl Refusal {
     /// A refusal of this kind.
     #[must_use]
+    #[inline]
     pub const fn new(kind: RefusalKind) -> Self {
         Self(Data { kind, retry_after: u64::MAX, label: None, detail: None })
     }
 
     /// With the time after which asking again makes sense.
     #[must_use]
+    #[inline]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = time::nanos(wait);
         self
@@ -122,6 +124,7 @@ impl Refusal {
 
     /// With the name of who refused. A layer makes its label once and shares it.
     #[must_use]
+    #[inline]
     pub fn with_label(mut self, label: Arc<Label>) -> Self {
         self.0.label = Some(label);
         self

@@ -72,13 +72,18 @@ impl Cell {
         self.open_until.load(Ordering::Acquire)
     }
 
-    /// Admits or refuses. An unmarked call that comes before the open time is over takes no lock.
-    pub(super) fn admit(&self, now: u64, marked: bool) -> (Admit, Option<Moved>) {
+    /// Admits or refuses. An unmarked call that comes before the open time is over takes no lock; where that time has no
+    /// end, not even the clock is read.
+    pub(super) fn admit(&self, now: impl FnOnce() -> u64, marked: bool) -> (Admit, Option<Moved>) {
         let hot = self.hot.load(Ordering::Acquire);
         let until = self.open_until();
-        if hot & SHUT != 0 && !marked && now < until {
-            let left = (until != NEVER).then(|| until - now);
-            return (Admit::Refuse { left, generation: generation(hot) }, None);
+        let shut = hot & SHUT != 0 && !marked;
+        if shut && until == NEVER {
+            return (Admit::Refuse { left: None, generation: generation(hot) }, None);
+        }
+        let now = now();
+        if shut && now < until {
+            return (Admit::Refuse { left: Some(until - now), generation: generation(hot) }, None);
         }
         self.with(|state| state.admit(now, marked))
     }

@@ -103,24 +103,28 @@ impl<C> Inner<C> {
         }
     }
 
-    /// Says no, or that it would have.
-    fn refuse(
-        self: &Arc<Self>,
-        left: Option<u64>,
-        generation: u32,
-    ) -> Admission<BreakerPermit<C>, NoWait<C>> {
-        let mut refusal = Refusal::new(RefusalKind::Open).with_label(self.label.clone());
-        if let Some(left) = left {
-            refusal = refusal.with_retry_after(Duration::from_nanos(left));
+    /// The one place that says no, for so many nanoseconds if that is known.
+    #[inline]
+    fn refusal(&self, left: Option<u64>) -> Refusal {
+        let refusal = Refusal::new(RefusalKind::Open).with_label(self.label.clone());
+        match left {
+            Some(left) => refusal.with_retry_after(Duration::from_nanos(left)),
+            None => refusal,
         }
-        let (label, observers) = (&*self.label, &self.shared.observers);
-        if self.shared.observe_only {
-            observers.raise(|| Event::WouldRefuse { label, refusal: &refusal });
-            let ticket = Ticket { generation, probe: 0 };
-            return Admission::Now(BreakerPermit::new(self.clone(), ticket));
-        }
-        observers.raise(|| Event::Refused { label, refusal: &refusal });
-        Admission::Refused(refusal)
+    }
+
+    /// Tells who listens of a refusal, or of one that would have been.
+    #[cold]
+    #[inline(never)]
+    fn tell_refusal(&self, left: Option<u64>) {
+        let (label, refusal) = (&*self.label, &self.refusal(left));
+        self.shared.observers.raise(|| {
+            if self.shared.observe_only {
+                Event::WouldRefuse { label, refusal }
+            } else {
+                Event::Refused { label, refusal }
+            }
+        });
     }
 }
 
@@ -134,20 +138,27 @@ impl<C, R> CircuitBreaker<C, R> {
         Self { inner: Inner::new(Arc::new(shared), settings, label), reader }
     }
 
+    /// The answer of a breaker that looks at each call.
     #[inline(never)]
-    fn admit_shut<Req>(&self, request: &Req) -> Admission<BreakerPermit<C>, NoWait<C>>
+    fn admit_shut<Req>(&self, request: &Req) -> Admit
     where
         R: Read<Req>,
     {
         let inner = &self.inner;
         let marked = self.reader.call(request).is_some_and(|call| call.probe);
-        let (admit, moved) = inner.cell.admit(inner.now(), marked);
+        let (admit, moved) = inner.cell.admit(|| inner.now(), marked);
         if let Some(moved) = moved {
             inner.tell_move(moved);
         }
         match admit {
-            Admit::Pass(ticket) => Admission::Now(self.permit(ticket, request)),
-            Admit::Refuse { left, generation } => inner.refuse(left, generation),
+            Admit::Refuse { left, generation } => {
+                if inner.shared.observers.any() {
+                    inner.tell_refusal(left);
+                }
+                let passes = Ticket { generation, probe: 0 };
+                if inner.shared.observe_only { Admit::Pass(passes) } else { admit }
+            }
+            Admit::Pass(_) => admit,
         }
     }
 
@@ -180,10 +191,15 @@ impl<Req, C, R: Read<Req>> Gate<Req> for CircuitBreaker<C, R> {
 
     #[inline]
     fn admit(&self, request: &mut Req) -> Admission<BreakerPermit<C>, NoWait<C>> {
-        match self.inner.cell.pass() {
-            Some(ticket) => Admission::Now(self.permit(ticket, request)),
-            None => self.admit_shut(request),
-        }
+        // Permit and refusal are made here alone, and so where they are to lie.
+        let ticket = match self.inner.cell.pass() {
+            Some(ticket) => ticket,
+            None => match self.admit_shut(request) {
+                Admit::Pass(ticket) => ticket,
+                Admit::Refuse { left, .. } => return Admission::Refused(self.inner.refusal(left)),
+            },
+        };
+        Admission::Now(self.permit(ticket, request))
     }
 }
 

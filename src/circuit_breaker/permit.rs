@@ -141,7 +141,7 @@ impl<Res, E, C: Classify<Res, E>> Heads<Res, E> for BreakerPermit<C> {
         self.has_head = true;
         let verdict = self.inner.shared.classifier.classify(head);
         self.verdict = Some(verdict);
-        if self.since != NEVER && self.inner.settings.slow.is_some_and(|rule| rule.until != SlowUntil::End) {
+        if self.inner.settings.slow.is_some_and(|rule| rule.until != SlowUntil::End) && self.since != NEVER {
             self.to_head = self.waited(self.inner.now());
         }
         if verdict.is_success() { Follow::Body } else { Follow::Settle }

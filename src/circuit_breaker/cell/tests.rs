@@ -22,7 +22,7 @@ fn compare(settings: &Arc<Settings>, steps: &[Step]) -> Result<(), TestCaseError
                 let bare = state.admit(now, marked);
                 let shared = match cell.pass() {
                     Some(ticket) => (Admit::Pass(ticket), None),
-                    None => cell.admit(now, marked),
+                    None => cell.admit(|| now, marked),
                 };
                 prop_assert_eq!(bare, shared);
                 if let Admit::Pass(ticket) = bare.0 {
@@ -80,7 +80,7 @@ fn successes_and_refusals_need_no_lock() {
     }
     let _held = lock(&cell.state);
     assert!(cell.is_shut());
-    assert!(matches!(cell.admit(SECOND, false), (Admit::Refuse { left: Some(_), .. }, None)));
+    assert!(matches!(cell.admit(|| SECOND, false), (Admit::Refuse { left: Some(_), .. }, None)));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn b046_two_threads_race_from_open_to_half_open() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     barrier.wait();
-                    let (admit, moved) = cell.admit(30 * SECOND, false);
+                    let (admit, moved) = cell.admit(|| 30 * SECOND, false);
                     if let Some(moved) = moved {
                         assert_eq!((moved.to, moved.cause), (BreakerState::HalfOpen, BreakerCause::TimeOver));
                         half_opened.fetch_add(1, Ordering::Relaxed);
