@@ -233,29 +233,39 @@ impl Bucket {
     }
 
     /// Takes all costs, or none and says which dimension is short for the longest time.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "so that the costs of usual requests stay in registers")]
+    #[inline(always)]
     pub(super) fn take(&self, now: u64, costs: &Costs) -> Result<(), Short> {
-        match (costs, &self.second) {
-            (Few::One([cost]), _) => self.first.take(now, *cost).map_err(|wait| Short { dimension: 0, wait }),
-            (Few::Two([first, cost]), Some(second)) => {
-                let checked = second.rate().pass(second.tat(), now, *cost);
-                if checked.is_ok() && self.first.take(now, *first).is_ok() {
-                    let Err(wait) = second.take(now, *cost) else { return Ok(()) };
-                    self.first.undo(*first);
-                    return Err(self.short(now, costs).unwrap_or(Short { dimension: 1, wait }));
-                }
-                // Nothing is short any more: asked again, it may pass.
-                Err(self.short(now, costs).unwrap_or(Short { dimension: 0, wait: 1 }))
-            }
-            _ => self.take_many(now, costs),
+        match costs {
+            &Few::One([cost]) => self.first.take(now, cost).map_err(|wait| Short { dimension: 0, wait }),
+            &Few::Two(costs) => match &self.second {
+                Some(second) => self.take_two(second, now, costs),
+                None => self.take_many(now, &costs),
+            },
+            &Few::Three(costs) => self.take_many(now, &costs),
+            Few::More(costs) => self.take_many(now, costs),
         }
     }
 
-    fn take_many(&self, now: u64, costs: &Costs) -> Result<(), Short> {
+    #[inline(never)]
+    fn take_two(&self, second: &Meter, now: u64, costs: [u64; 2]) -> Result<(), Short> {
+        let [cost, other] = costs;
+        let checked = second.rate().pass(second.tat(), now, other);
+        if checked.is_ok() && self.first.take(now, cost).is_ok() {
+            let Err(wait) = second.take(now, other) else { return Ok(()) };
+            self.first.undo(cost);
+            return Err(self.short(now, &costs).unwrap_or(Short { dimension: 1, wait }));
+        }
+        // Nothing is short any more: asked again, it may pass.
+        Err(self.short(now, &costs).unwrap_or(Short { dimension: 0, wait: 1 }))
+    }
+
+    #[inline(never)]
+    fn take_many(&self, now: u64, costs: &[u64]) -> Result<(), Short> {
         if let Some(short) = self.short(now, costs) {
             return Err(short);
         }
-        for (dimension, (meter, &cost)) in self.meters().zip(&**costs).enumerate() {
+        for (dimension, (meter, &cost)) in self.meters().zip(costs).enumerate() {
             if let Err(wait) = meter.take(now, cost) {
                 for (meter, &cost) in self.meters().zip(costs.iter().take(dimension)) {
                     meter.undo(cost);
@@ -267,6 +277,7 @@ impl Bucket {
     }
 
     /// The dimension that is short for the longest time.
+    #[inline(never)]
     pub(super) fn short(&self, now: u64, costs: &[u64]) -> Option<Short> {
         let waits = self.meters().zip(costs).enumerate();
         let waits = waits.filter_map(|(dimension, (meter, &cost))| {

@@ -43,7 +43,8 @@ impl Core {
     }
 
     /// Takes the costs if nobody is before and nothing pauses. `None`: somebody is, or something does.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "so that the costs of usual requests stay in registers")]
+    #[inline(always)]
     pub(super) fn take(&self, now: u64, costs: &Costs) -> Option<Result<(), Short>> {
         if !self.is_open(now) {
             return None;

@@ -22,6 +22,17 @@ impl<T: Copy> Few<T> {
             more => Self::More((0..more).map(value).collect()),
         }
     }
+
+    /// The same values in another place: whoever lends that one leaves the first in registers.
+    #[inline]
+    pub(super) fn elsewhere(self) -> Self {
+        match self {
+            Self::One([a]) => Self::One([a]),
+            Self::Two([a, b]) => Self::Two([a, b]),
+            Self::Three([a, b, c]) => Self::Three([a, b, c]),
+            Self::More(more) => Self::More(more),
+        }
+    }
 }
 
 impl<T> Deref for Few<T> {

@@ -162,15 +162,32 @@ impl<U, R> State<U, R> {
         now.saturating_add(time::nanos(wait).saturating_mul(TICKS))
     }
 
+    /// The one place that says no.
+    #[inline]
     pub(super) fn refuse(&self, kind: RefusalKind, short: Short) -> Refusal {
-        let mut refusal = Refusal::new(kind).with_label(self.label_of(short.dimension));
-        if short.wait != NEVER {
-            refusal = refusal.with_retry_after(Duration::from_nanos(nanos_up(short.wait)));
+        if self.config.observers.any() {
+            self.tell_refusal(kind, short);
         }
-        self.config.observers.raise(|| Event::Refused { label: &self.label, refusal: &refusal });
-        refusal
+        self.refusal(kind, short)
     }
 
+    #[inline]
+    fn refusal(&self, kind: RefusalKind, short: Short) -> Refusal {
+        let refusal = Refusal::new(kind).with_label(self.label_of(short.dimension));
+        if short.wait == NEVER {
+            return refusal;
+        }
+        refusal.with_retry_after(Duration::from_nanos(nanos_up(short.wait)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_refusal(&self, kind: RefusalKind, short: Short) {
+        let refusal = &self.refusal(kind, short);
+        self.config.observers.raise(|| Event::Refused { label: &self.label, refusal });
+    }
+
+    #[inline(never)]
     fn label_of(&self, dimension: usize) -> Arc<Label> {
         let names = self.config.dimensions.get(dimension).map(|dimension| &*dimension.name);
         let Some((name, current)) = names.zip(self.current.get(dimension)) else { return self.label.clone() };
@@ -286,25 +303,50 @@ where
         let state = &*self.state;
         let (costs, input) = state.read(request);
         let now = state.now();
-        if let Some(stripe) = self.stripes.as_ref().and_then(|stripes| stripes.take(now, &costs)) {
-            return Admission::Now(BucketPermit::new(Owner::Stripe(stripe), costs, input, now));
-        }
-        match state.core.take(now, &costs) {
-            Some(Ok(())) => {
-                let owner = match &self.stripes {
-                    Some(stripes) => Owner::Stripe(stripes.mine().clone()),
-                    None => Owner::State(self.state.clone()),
-                };
-                Admission::Now(BucketPermit::new(owner, costs, input, now))
-            }
-            not_now => self.not_now(request, costs, input, now, not_now.and_then(Result::err)),
-        }
+        // Permit and refusal are made here alone, and so where they are to lie.
+        let (owner, costs) = match self.take(now, &costs) {
+            Ok(owner) => (owner, costs),
+            Err(short) => match self.not_now(request, costs.elsewhere(), input, now, short) {
+                NotNow::Taken(costs) => (Owner::State(self.state.clone()), costs),
+                NotNow::Later(wait) => return Admission::Later(wait),
+                NotNow::Refused(kind, short) => return Admission::Refused(state.refuse(kind, short)),
+            },
+        };
+        Admission::Now(BucketPermit::new(owner, costs, input, now))
     }
 }
 
+/// What becomes of a request that is not admitted at once.
+enum NotNow<U, R> {
+    /// It is, at a second look.
+    Taken(Costs),
+    Later(Wait<U, R>),
+    Refused(RefusalKind, Short),
+}
+
 impl<U, R> TokenBucket<U, R> {
+    /// Takes the costs if nobody waits and all is there, and says who will settle them.
+    #[inline]
+    fn take(&self, now: u64, costs: &Costs) -> Result<Owner<U, R>, Option<Short>> {
+        let Some(stripes) = &self.stripes else {
+            return match self.state.core.take(now, costs) {
+                Some(Ok(())) => Ok(Owner::State(self.state.clone())),
+                not_now => Err(not_now.and_then(Result::err)),
+            };
+        };
+        let leased = if self.state.config.lease > 0 { stripes.take(now, costs) } else { None };
+        if let Some(stripe) = leased {
+            return Ok(Owner::Stripe(stripe));
+        }
+        match self.state.core.take(now, costs) {
+            Some(Ok(())) => Ok(Owner::Stripe(stripes.mine().clone())),
+            not_now => Err(not_now.and_then(Result::err)),
+        }
+    }
+
     /// Waits, or refuses.
     #[cold]
+    #[inline(never)]
     fn not_now<Req>(
         &self,
         request: &Req,
@@ -312,22 +354,20 @@ impl<U, R> TokenBucket<U, R> {
         input: u64,
         now: u64,
         short: Option<Short>,
-    ) -> Admission<BucketPermit<U, R>, Wait<U, R>>
+    ) -> NotNow<U, R>
     where
         R: ReadCosts<Req>,
     {
         let state = &self.state;
-        let admitted =
-            |charges| Admission::Now(BucketPermit::new(Owner::State(state.clone()), charges, input, now));
         // What costs more than the bucket holds never passes, so this is the only place to look.
         if let Some(dimension) = state.core.bucket.too_large(&costs) {
-            return Admission::Refused(state.refuse(RefusalKind::TooLarge, Short { dimension, wait: NEVER }));
+            return NotNow::Refused(RefusalKind::TooLarge, Short { dimension, wait: NEVER });
         }
         let Some(max_wait) = state.config.max_wait else {
             let taken = short.map_or_else(|| state.core.take_or_refuse(now, &costs), Err);
             return match taken {
-                Ok(()) => admitted(costs),
-                Err(short) => Admission::Refused(state.refuse(RefusalKind::RateLimited, short)),
+                Ok(()) => NotNow::Taken(costs),
+                Err(short) => NotNow::Refused(RefusalKind::RateLimited, short),
             };
         };
         let deadline = state.config.costs.deadline(request).and_then(crate::Deadline::instant);
@@ -335,14 +375,12 @@ impl<U, R> TokenBucket<U, R> {
         let patience = State::<U, R>::after(now, max_wait);
         let waiter = Waiter::new(costs, patience.min(deadline), fastrand::u32(..));
         match state.core.join(now, waiter) {
-            Ok(Joined::Granted(costs)) => admitted(costs),
+            Ok(Joined::Granted(costs)) => NotNow::Taken(costs),
             Ok(Joined::Waits { ticket, at }) => {
-                Admission::Later(Wait::new(state.clone(), ticket, at, input, now, deadline))
+                NotNow::Later(Wait::new(state.clone(), ticket, at, input, now, deadline))
             }
-            Ok(Joined::Refused(short)) => {
-                Admission::Refused(state.refuse(too_late(now, short, deadline), short))
-            }
-            Err(full) => Admission::Refused(state.refuse(RefusalKind::RateLimited, full)),
+            Ok(Joined::Refused(short)) => NotNow::Refused(too_late(now, short, deadline), short),
+            Err(full) => NotNow::Refused(RefusalKind::RateLimited, full),
         }
     }
 }

@@ -51,13 +51,10 @@ impl<U, R> Stripes<U, R> {
     }
 
     /// Takes from this thread's lease, or a new lease. `None`: the bucket itself has to decide.
-    #[inline]
     pub(super) fn take(&self, now: u64, costs: &Costs) -> Option<Arc<Stripe<U, R>>> {
         let stripe = self.mine();
         let state = &stripe.state;
-        let (&Few::One([cost]), true) = (costs, state.config.lease > 0 && state.core.is_open(now)) else {
-            return None;
-        };
+        let (&Few::One([cost]), true) = (costs, state.core.is_open(now)) else { return None };
         let less = |prepaid: u64| prepaid.checked_sub(cost);
         if stripe.prepaid.fetch_update(Ordering::AcqRel, Ordering::Acquire, less).is_ok() {
             return Some(stripe.clone());
