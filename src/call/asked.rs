@@ -13,7 +13,7 @@ use member::{Member, Nested};
 
 /// What a JSON body asks for, or `None` where it is not an object, not JSON, or nested more than 128 deep.
 ///
-/// Fills in model, stream, output bound, choices, estimate and whether the model can be rewritten; everything else of the
+/// Fills in model, stream, output bound, choices, service tier, estimate and whether the model can be rewritten; everything else of the
 /// [`Call`] is as by default. For own request types that keep their JSON; over HTTP the
 /// [intake layer](crate::call::intake) does it.
 ///
@@ -41,6 +41,7 @@ pub(crate) struct Asked {
     pub(crate) stream: bool,
     pub(crate) output_bound: Option<u64>,
     pub(crate) choices: Option<u32>,
+    pub(crate) service_tier: Option<Key>,
     pub(crate) estimate: Estimate,
 }
 
@@ -54,6 +55,7 @@ impl Asked {
         call.stream |= self.stream;
         call.output_bound = self.output_bound;
         call.choices = self.choices;
+        call.service_tier = self.service_tier.or(call.service_tier.take());
         // Whoever described the call before knows more than its bytes tell.
         call.estimate = call.estimate.or(Some(self.estimate));
         call.rewritable = self.place.is_some();
@@ -83,6 +85,7 @@ struct Reader<'a> {
     stream: bool,
     output_bound: u64,
     choices: u32,
+    service_tier: Option<Text>,
     prompts: u32,
     weight: u64,
     input_bytes: u64,
@@ -105,6 +108,7 @@ impl<'a> Reader<'a> {
             stream: false,
             output_bound: 0,
             choices: 0,
+            service_tier: None,
             prompts: 0,
             weight: 0,
             input_bytes: 0,
@@ -141,14 +145,15 @@ impl<'a> Reader<'a> {
         let mut estimate = Estimate::new(tokens::to_tokens(self.weight) + framing, bytes);
         estimate.by_reference = self.by_reference;
         let choices = self.choices.max(1).saturating_mul(self.prompts.max(1));
-        let model = self.model.last().and_then(|text| {
+        let name = |text: Text| {
             let name = text.meant(self.body);
             let name = std::str::from_utf8(&name).ok()?;
             (!name.is_empty()).then(|| Key::from(name))
-        });
+        };
         Asked {
             place: self.model.place(),
-            model,
+            model: self.model.last().and_then(name),
+            service_tier: self.service_tier.and_then(name),
             stream: self.stream,
             output_bound: (self.output_bound > 0).then_some(self.output_bound),
             choices: (choices > 1 || self.choices > 0).then_some(choices),
@@ -230,6 +235,8 @@ impl<'a> Reader<'a> {
         if depth == 1 {
             if self.member == Member::Model {
                 self.model.see(Some(text));
+            } else if self.member == Member::ServiceTier {
+                self.service_tier = Some(text);
             } else if self.member == Member::Stored {
                 self.by_reference = true;
             }
@@ -285,6 +292,7 @@ impl<'a> Reader<'a> {
                 Member::Stream => self.stream = text == b"true",
                 Member::OutputBound => self.output_bound = self.output_bound.max(count(text)),
                 Member::Choices => self.see_choices(text),
+                Member::ServiceTier => self.service_tier = None,
                 _ => self.end_of_member(end),
             }
             return;

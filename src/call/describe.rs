@@ -87,7 +87,8 @@ pub struct Call {
     pub priority: Option<Priority>,
     /// Which attempt at this target this is, from 1; `None` where nobody counts.
     pub attempt: Option<u32>,
-    /// Which target of its chain this attempt goes to, from 1; `None` where there is no chain.
+    /// The how-manieth target of its chain is asked, from 1; `None` where there is no chain. Targets that are passed over
+    /// do not count.
     pub hop: Option<u32>,
     /// The service tier asked for, where the upstream has prices by tier: `flex`, `priority`.
     pub service_tier: Option<Key>,

@@ -30,6 +30,7 @@ pub(crate) fn read(body: &[u8], boundary: &str) -> Option<Asked> {
         stream: false,
         output_bound: None,
         choices: None,
+        service_tier: None,
         estimate: Estimate::default(),
     };
     let mut weight = 0;

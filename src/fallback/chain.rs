@@ -33,6 +33,8 @@ pub(super) struct Chain<R> {
     gone: Set,
     /// How many attempts the chain may still make, those of the layers below included.
     left: u32,
+    /// How many targets were asked.
+    hops: u32,
     /// Only one target may be asked.
     single: bool,
     /// How long content is waited for.
@@ -85,6 +87,7 @@ impl<R> Chain<R> {
             current: 0,
             gone: Set::default(),
             left,
+            hops: 0,
             single: false,
             patience,
             started: None,
@@ -173,6 +176,7 @@ impl<R> Chain<R> {
     /// The clocks of an attempt at this target.
     fn begin(&mut self, at: usize) {
         self.current = at;
+        self.hops += 1;
         (self.started, self.until) = (None, None);
         if let Some(cold) = &mut self.cold {
             cold.timer = None;
@@ -202,6 +206,8 @@ impl<R> Chain<R> {
         call.probe = probe;
         call.failed_elsewhere |= self.cold.as_ref().is_some_and(|cold| cold.failed_elsewhere);
         call.most_attempts = std::num::NonZeroU32::new(share);
+        // Within another chain, what is no first target there is none here.
+        call.hop = Some(call.hop.unwrap_or(1).max(1).saturating_add(self.hops - 1));
     }
 
     /// The next target, and whether it is asked with a probe.

@@ -7,6 +7,8 @@ pub(super) enum Member {
     Stream,
     OutputBound,
     Choices,
+    /// At which service tier to answer.
+    ServiceTier,
     /// An object that holds bounds and choices.
     Config,
     /// What completions continue: one text or several, or numbers of tokens. Each makes its own answers.
@@ -38,6 +40,7 @@ impl Member {
             | b"n_predict"
             | b"max_gen_len" => Self::OutputBound,
             b"n" | b"best_of" | b"candidateCount" | b"candidate_count" | b"num_generations" => Self::Choices,
+            b"service_tier" => Self::ServiceTier,
             b"generationConfig" | b"generation_config" | b"inferenceConfig" | b"options" | b"parameters" => {
                 Self::Config
             }
@@ -67,7 +70,6 @@ impl Member {
             | b"logit_bias"
             | b"logprobs"
             | b"top_logprobs"
-            | b"service_tier"
             | b"store"
             | b"parallel_tool_calls"
             | b"reasoning_effort"

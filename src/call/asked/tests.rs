@@ -71,6 +71,25 @@ fn choices_are_answers_times_prompts() {
 }
 
 #[test]
+fn a_service_tier_is_a_name_and_the_last_one_counts() {
+    let tier = |body: &str| asked(body).service_tier.map(|tier| tier.to_string());
+    assert_eq!(tier(r#"{"service_tier":"flex"}"#).as_deref(), Some("flex"));
+    assert_eq!(tier(r#"{"service_tier":"flex","service_tier":"priority"}"#).as_deref(), Some("priority"));
+    for none in [
+        "{}",
+        r#"{"service_tier":null}"#,
+        r#"{"service_tier":""}"#,
+        r#"{"service_tier":3}"#,
+        r#"{"service_tier":"flex","service_tier":null}"#,
+        r#"{"service_tier":{"type":"flex"}}"#,
+        r#"{"metadata":{"service_tier":"flex"}}"#,
+    ] {
+        assert_eq!(tier(none), None, "{none}");
+    }
+    assert_eq!(estimate(r#"{"service_tier":"flex"}"#).input_bytes, 0, "it is no input");
+}
+
+#[test]
 fn a_stream_is_asked_for_with_true_and_nothing_else() {
     assert!(asked(r#"{"stream":true}"#).stream);
     for not in [r#"{"stream":false}"#, r#"{"stream":"true"}"#, r#"{"stream":1}"#, r#"{"x":{"stream":true}}"#]

@@ -3,8 +3,8 @@
 //! Put [`IntakeLayer`] outermost, above every layer that asks what a call is about or sends it more than once:
 //!
 //! - It collects the body, up to a limit (32 MiB), where the content type says that it is JSON or a form.
-//! - It writes what the body asks for (model, stream, output bound, choices, an estimate of the input) into the request's
-//!   [`Call`]. What somebody else wrote there before stays: deadline, tenant, priority, an estimate.
+//! - It writes what the body asks for (model, stream, output bound, choices, service tier, an estimate of the input) into the
+//!   request's [`Call`]. What somebody else wrote there before stays: deadline, tenant, priority, an estimate.
 //! - It makes the body a [`CallBody`], which can be sent again and given another model.
 //!
 //! Everything else passes through as it arrives: what is over the limit, compressed, or neither JSON nor a form. It cannot

@@ -1,6 +1,7 @@
 //! The cost guard as its users meet it.
 
 mod cases;
+mod intake;
 mod layer;
 mod race;
 mod usage;

@@ -315,3 +315,36 @@ async fn a_short_wait_is_kept_at_the_target_and_a_long_one_left_to_the_next() {
         assert_eq!((got.by(), start.elapsed().as_secs()), (by, seconds));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_target_asked_is_a_hop_and_what_it_costs_is_extra() {
+    use seawall::cost_guard::{Budget, CostGuardLayer, Price, PriceTable, Usd, Window};
+
+    let hops = |layer| async move {
+        let providers = Providers::new().on("a", [status(500, "no")]).on("b", [Reply::Reset]).on("c", [ok()]);
+        ask(layer, &providers).await;
+        providers.seen().into_iter().map(|seen| seen.call.unwrap().hop.unwrap()).collect::<Vec<_>>()
+    };
+    let once = || Route::to("large").target(Target::at("a").attempts(1)).target(Target::at("b").attempts(1));
+    let three = once().target(Target::at("c"));
+    assert_eq!(hops(FallbackLayer::new(routes(three))).await, [1, 2, 3]);
+
+    // Half a dollar a day for what comes after the first target.
+    let prices = PriceTable::new().default_price(Price::per_million("1000", "1000").unwrap());
+    let guard = CostGuardLayer::builder()
+        .prices(prices)
+        .budget(Budget::new(Usd::dollars(1_000), Window::DAY))
+        .extra_cap(Usd::dollars(50))
+        .build()
+        .unwrap();
+    let ledger = guard.gate().ledger().clone();
+    let providers = Providers::new().on("a", [status(500, "no"), ok()]).on("b", [ok()]);
+    let guarded = ServiceBuilder::new().layer(guard).layer(OutcomeLayer::new()).service(providers.clone());
+    let mut stack = over(IntakeLayer::new(), FallbackLayer::new(routes(once())), guarded);
+    for spent in [9, 9] {
+        read(stack.ready().await.unwrap().call(request(CHAT)).await.unwrap()).await;
+        let extra = ledger.account("budget of further attempts", "").unwrap().spent;
+        assert_eq!(extra, Usd::nanos(spent * 1_000_000), "7 in and 2 out, at the second target alone");
+    }
+    assert_eq!(ledger.account("budget of the day", "").unwrap().spent, Usd::nanos(18 * 1_000_000));
+}
