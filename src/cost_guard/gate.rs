@@ -383,7 +383,9 @@ impl<L: Ledger> Future for CostWait<L> {
             Ok(granted) => {
                 let since = *this.since;
                 let wait = || time::now().saturating_duration_since(since);
-                inner.observers.raise(|| Event::Waited { label: &inner.label, wait: wait() });
+                if granted.waited {
+                    inner.observers.raise(|| Event::Waited { label: &inner.label, wait: wait() });
+                }
                 if let Some(denied) = &granted.denied {
                     inner.would_refuse(&denied.to_refusal());
                 }

@@ -85,6 +85,12 @@
 //! Accounts are made when a key is first seen and kept while anything is spent or held in their window, so this layer
 //! needs no `keyed`: that would share one account among those beyond the bound.
 //!
+//! # Where it is written down
+//!
+//! [`MemoryLedger`] forgets with its process. `ledger::FileLedger` (feature `file-ledger`) does not: it writes each
+//! reservation to a file before the call is sent, and charges what a dead process left unsettled by a rule. For a store that
+//! several processes share, implement [`Ledger`].
+//!
 //! # Clocks
 //!
 //! Calendar windows follow the wall clock, which may step. One that is put back grants no window twice: the last two

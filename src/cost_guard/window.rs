@@ -3,6 +3,8 @@
 //! Money belongs to the window it was *reserved* in. A settlement corrects that window, and where it is gone nothing: else
 //! what an old window gives back would be free money in the new one.
 
+#[cfg(feature = "file-ledger")]
+mod stored;
 #[cfg(all(test, not(seawall_loom)))]
 mod tests;
 

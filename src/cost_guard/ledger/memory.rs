@@ -1,5 +1,9 @@
 //! The ledger of one process.
 
+mod builder;
+#[cfg(feature = "file-ledger")]
+mod journal;
+
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc as StdArc;
@@ -15,11 +19,12 @@ use crate::cost_guard::ledger::wait::{MemoryWait, Place, Queue};
 use crate::cost_guard::ledger::{
     Ask, Cause, Denied, Granted, HoldId, Ledger, MOST_BUDGETS, Marks, Reservation,
 };
-use crate::cost_guard::window::{Kind, Moment};
+use crate::cost_guard::window::{Kind, Moment, Stamp};
 use crate::money::Usd;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::time::{self, Instant, SystemWall, Wall};
+use crate::time::{self, Instant, Wall};
+pub use builder::MemoryLedgerBuilder;
 
 /// Keeps accounts in memory: the default ledger. Clones share it, and so can several guards.
 ///
@@ -34,6 +39,8 @@ struct Core {
     budgets: Vec<Budget>,
     books: Vec<Book>,
     start: Instant,
+    /// What the monotonic clock said at the start.
+    since: u64,
     wall: StdArc<dyn Wall>,
     needs_clock: bool,
     needs_wall: bool,
@@ -89,75 +96,6 @@ pub struct Audit {
     pub balanced: bool,
 }
 
-/// Makes a [`MemoryLedger`].
-#[must_use]
-pub struct MemoryLedgerBuilder {
-    budgets: Vec<Budget>,
-    most_keys: NonZeroUsize,
-    wall: StdArc<dyn Wall>,
-}
-
-impl MemoryLedgerBuilder {
-    /// Adds a budget. A call must fit into all that apply to it.
-    pub fn budget(mut self, budget: Budget) -> Self {
-        self.budgets.push(budget);
-        self
-    }
-
-    pub(in crate::cost_guard) fn first(&self) -> Option<&Budget> {
-        self.budgets.first()
-    }
-
-    /// How many accounts each budget keeps. Default: 1 000 000. An account with unexpired spending is never forgotten;
-    /// where all are such, a new key is refused.
-    pub fn most_keys(mut self, keys: NonZeroUsize) -> Self {
-        self.most_keys = keys;
-        self
-    }
-
-    /// Another wall clock than the system's, for calendar windows.
-    pub fn wall(mut self, wall: impl Wall + 'static) -> Self {
-        self.wall = StdArc::new(wall);
-        self
-    }
-
-    /// The ledger.
-    ///
-    /// # Errors
-    ///
-    /// Where two budgets have one name, or there are more than [`MOST_BUDGETS`].
-    pub fn build(self) -> Result<MemoryLedger, ConfigError> {
-        if self.budgets.len() > MOST_BUDGETS {
-            return Err(ConfigError::new("budgets", "are more than 8"));
-        }
-        for (at, budget) in self.budgets.iter().enumerate() {
-            if self.budgets[..at].iter().any(|other| other.name == budget.name) {
-                let problem = format!("two are called {:?}; give one another name", &*budget.name);
-                return Err(ConfigError::new("budgets", problem));
-            }
-        }
-        Ok(self.finish())
-    }
-
-    fn finish(self) -> MemoryLedger {
-        let any = |needs: fn(crate::cost_guard::Window) -> bool| self.budgets.iter().any(|b| needs(b.window));
-        let needs_wall = any(crate::cost_guard::Window::needs_wall);
-        let bound = self.most_keys.get();
-        let core = Core {
-            books: self.budgets.iter().map(|budget| Book::new(budget.clone(), bound)).collect(),
-            start: time::now(),
-            wall: self.wall,
-            needs_clock: any(crate::cost_guard::Window::needs_clock),
-            needs_wall,
-            spent: AtomicBool::new(
-                self.budgets.iter().any(|budget| of_all(budget) && budget.limit.is_zero()),
-            ),
-            budgets: self.budgets,
-        };
-        MemoryLedger { core: Arc::new(core) }
-    }
-}
-
 fn of_all(budget: &Budget) -> bool {
     budget.key == BudgetKey::All && budget.counts == Counts::Everything
 }
@@ -174,11 +112,7 @@ impl MemoryLedger {
 
     /// A ledger of several budgets, or with other settings.
     pub fn builder() -> MemoryLedgerBuilder {
-        MemoryLedgerBuilder {
-            budgets: Vec::new(),
-            most_keys: Self::DEFAULT_MOST_KEYS,
-            wall: StdArc::new(SystemWall),
-        }
+        MemoryLedgerBuilder::new()
     }
 
     /// What an account has; `None` where the budget is not known, or the key has no account. A budget of all calls has the
@@ -299,7 +233,8 @@ impl MemoryLedger {
 
     fn moment(&self) -> Moment {
         let core = &*self.core;
-        let clock = || time::nanos(time::now().saturating_duration_since(core.start));
+        let clock =
+            || core.since.saturating_add(time::nanos(time::now().saturating_duration_since(core.start)));
         Moment {
             // A calendar window asks for it only when the wall clock seems to be wrong, but then it must have been there.
             clock: if core.needs_clock || core.needs_wall { clock() } else { 0 },
@@ -318,7 +253,7 @@ impl MemoryLedger {
                 if self.core.spent.load(Ordering::Relaxed) && taking.denied.is_none() {
                     self.core.spent.store(false, Ordering::Relaxed);
                 }
-                Ok(Granted { hold: taking.hold, denied: taking.denied })
+                Ok(Granted { hold: taking.hold, denied: taking.denied, waited: false })
             }
             Err(denied) => Err(denied),
         }
@@ -448,8 +383,21 @@ impl Ledger for MemoryLedger {
     }
 
     fn charge(&self, spender: &Spender<'_>, amount: Usd) {
+        self.charge_each(spender, amount, |_, _| {});
+    }
+
+    fn is_spent(&self) -> bool {
+        self.core.spent.load(Ordering::Relaxed)
+    }
+}
+
+impl MemoryLedger {
+    fn charge_each(&self, spender: &Spender<'_>, amount: Usd, mut charged: impl FnMut(usize, Stamp)) {
         let now = self.moment();
-        for book in self.core.books.iter().filter(|book| book.budget.applies(spender)) {
+        for (at, book) in self.core.books.iter().enumerate() {
+            if !book.budget.applies(spender) {
+                continue;
+            }
             let key = spender.key(book.budget.key);
             let mut shard = book.lock(book.shard_of(key));
             let slot = book.open_in_any_case(&mut shard, key, now);
@@ -457,11 +405,8 @@ impl Ledger for MemoryLedger {
             meter.turn(book.budget.window, now);
             let stamp = meter.reserve(book.budget.window, now, Usd::ZERO);
             meter.settle(stamp, Usd::ZERO, amount);
+            charged(at, stamp);
         }
-    }
-
-    fn is_spent(&self) -> bool {
-        self.core.spent.load(Ordering::Relaxed)
     }
 }
 
@@ -483,12 +428,6 @@ fn state(book: &Book, account: &Account, now: Moment) -> AccountState {
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
-    }
-}
-
-impl fmt::Debug for MemoryLedgerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryLedgerBuilder").field("budgets", &self.budgets).finish_non_exhaustive()
     }
 }
 

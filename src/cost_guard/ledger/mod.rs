@@ -5,6 +5,8 @@
 //! identity, and is settled or released once: whatever comes after changes nothing.
 
 mod account;
+#[cfg(feature = "file-ledger")]
+mod file;
 mod memory;
 #[cfg(all(test, seawall_loom))]
 mod models;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+#[cfg(feature = "file-ledger")]
+pub use file::{FileLedger, FileLedgerBuilder, FileWait, Orphaned};
 pub use memory::{AccountState, Audit, MemoryHold, MemoryLedger, MemoryLedgerBuilder};
 pub use wait::MemoryWait;
 
@@ -92,12 +96,21 @@ pub struct Granted<H> {
     pub hold: H,
     /// What would have been said, had the ask not been [forced](Ask::force).
     pub denied: Option<Denied>,
+    /// Whether it waited for calls under way to give back what they held.
+    pub waited: bool,
 }
 
 impl<H> Granted<H> {
     /// A reservation within all limits.
     pub const fn new(hold: H) -> Self {
-        Self { hold, denied: None }
+        Self { hold, denied: None, waited: false }
+    }
+
+    /// The same, after a wait for calls under way.
+    #[must_use]
+    pub fn after_wait(mut self) -> Self {
+        self.waited = true;
+        self
     }
 }
 

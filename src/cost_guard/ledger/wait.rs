@@ -138,7 +138,7 @@ impl Future for MemoryWait {
                 this.waiting.leave();
                 Poll::Ready(Err(denied))
             }
-            answer => Poll::Ready(answer),
+            answer => Poll::Ready(answer.map(Granted::after_wait)),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod cases;
 mod intake;
+#[cfg(feature = "file-ledger")]
+mod killed;
 mod layer;
 mod race;
 mod usage;
