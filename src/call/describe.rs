@@ -5,9 +5,9 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderName, Method, Request};
 
-use crate::call::{Key, Overrides};
+use crate::call::{Key, Overrides, time_left};
 use crate::deadline::Deadline;
 
 /// How urgent a call is: 0 is the least urgent, [`Priority::MAX`] the most.
@@ -159,6 +159,12 @@ pub trait Describe {
         let _ = (header, left);
     }
 
+    /// The time that the caller gives, as a header of this name says where the request has headers.
+    fn time_left(&self, header: &HeaderName) -> Option<Duration> {
+        let _ = header;
+        None
+    }
+
     /// Whether its response has a head only: HTTP's `HEAD`.
     fn expects_no_body(&self) -> bool {
         false
@@ -228,9 +234,11 @@ impl<B> Describe for Request<B> {
     }
 
     fn tell_time_left(&mut self, header: &HeaderName, left: Duration) {
-        let value =
-            if header == "grpc-timeout" { grpc_timeout(left) } else { HeaderValue::from(millis(left)) };
-        self.headers_mut().insert(header.clone(), value);
+        self.headers_mut().insert(header.clone(), time_left::write(header, left));
+    }
+
+    fn time_left(&self, header: &HeaderName) -> Option<Duration> {
+        time_left::read(header, self.headers().get(header)?)
     }
 
     fn expects_no_body(&self) -> bool {
@@ -283,6 +291,10 @@ impl<R: Describe> Describe for Box<R> {
         (**self).tell_time_left(header, left);
     }
 
+    fn time_left(&self, header: &HeaderName) -> Option<Duration> {
+        (**self).time_left(header)
+    }
+
     fn expects_no_body(&self) -> bool {
         (**self).expects_no_body()
     }
@@ -306,19 +318,6 @@ impl<R: Describe> Describe for Box<R> {
     fn overrides(&self) -> Option<&Overrides> {
         (**self).overrides()
     }
-}
-
-/// Whole milliseconds, rounded down: an upstream must not believe that it has longer than it has.
-fn millis(left: Duration) -> u64 {
-    u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// As gRPC writes it: at most eight digits and a unit.
-fn grpc_timeout(left: Duration) -> HeaderValue {
-    const MOST: u64 = 99_999_999;
-    let millis = millis(left);
-    let text = if millis <= MOST { format!("{millis}m") } else { format!("{}S", left.as_secs().min(MOST)) };
-    HeaderValue::try_from(text).expect("digits and a letter are a header value")
 }
 
 // A request of `()` or of a primitive has nothing to say; tests and examples use them.
@@ -361,6 +360,8 @@ pub trait Read<Req>: sealed::Sealed {
     fn set_deadline(&self, request: &mut Req, deadline: Deadline);
     /// Tells the time left to the upstream.
     fn tell_time_left(&self, request: &mut Req, header: &HeaderName, left: Duration);
+    /// The time that the caller gives.
+    fn time_left(&self, request: &Req, header: &HeaderName) -> Option<Duration>;
     /// See [`Describe::is_idempotent`].
     fn is_idempotent(&self, request: &Req) -> bool;
     /// See [`Describe::may_repeat`].
@@ -400,6 +401,10 @@ impl<Req: Describe> Read<Req> for Described {
         request.tell_time_left(header, left);
     }
 
+    fn time_left(&self, request: &Req, header: &HeaderName) -> Option<Duration> {
+        request.time_left(header)
+    }
+
     fn is_idempotent(&self, request: &Req) -> bool {
         request.is_idempotent()
     }
@@ -433,6 +438,10 @@ impl<Req> Read<Req> for Blind {
     fn set_deadline(&self, _request: &mut Req, _deadline: Deadline) {}
 
     fn tell_time_left(&self, _request: &mut Req, _header: &HeaderName, _left: Duration) {}
+
+    fn time_left(&self, _request: &Req, _header: &HeaderName) -> Option<Duration> {
+        None
+    }
 
     fn is_idempotent(&self, _request: &Req) -> bool {
         false

@@ -30,6 +30,7 @@ pub(super) struct Settings {
     first_content: Option<Limit>,
     idle: Option<Limit>,
     pub(super) propagate: Option<HeaderName>,
+    pub(super) heed: Option<HeaderName>,
     label: Option<Arc<Label>>,
 }
 
@@ -111,6 +112,13 @@ impl<R> TimeoutBuilder<R> {
         self
     }
 
+    /// Takes the caller's own limit on the whole call from this header, in the same formats; the shorter of it and `total`
+    /// holds. What is malformed is no limit. Not heeded by default.
+    pub fn heed(mut self, header: HeaderName) -> Self {
+        self.settings.heed = Some(header);
+        self
+    }
+
     /// Names the layer in its refusals; `timeout` by default.
     pub fn name(mut self, name: impl Into<Box<str>>) -> Self {
         self.settings.label = Some(Arc::new(Label::new(name)));
@@ -126,7 +134,7 @@ impl<R> TimeoutBuilder<R> {
     ///
     /// # Errors
     ///
-    /// A clock whose limit is zero, or no clock at all: the error names it.
+    /// A clock whose limit is zero, or no clock at all and no header to heed: the error names it.
     pub fn build(self) -> Result<TimeoutLayer<R>, ConfigError> {
         let s = &self.settings;
         let clocks =
@@ -136,7 +144,7 @@ impl<R> TimeoutBuilder<R> {
                 return Err(ConfigError::new(field, "must be longer than zero; leave it out for no limit"));
             }
         }
-        if clocks.iter().all(|(_, limit)| limit.is_none()) {
+        if clocks.iter().all(|(_, limit)| limit.is_none()) && s.heed.is_none() {
             return Err(ConfigError::new("total", "set at least one of total, head, first_content and idle"));
         }
         Ok(TimeoutLayer { settings: Arc::new(self.settings), reader: self.reader, mode: BodyEnd })

@@ -91,10 +91,13 @@ where
         if expired {
             return TimeoutFuture::refused(note, settings.refusal(Phase::Total));
         }
-        let deadline = reader.deadline(&request).and_then(Deadline::instant);
+        let own = reader.deadline(&request).and_then(Deadline::instant);
+        let told = settings.heed.as_ref().and_then(|header| reader.time_left(&request, header));
+        let told = told.and_then(|left| time::checked_add(now, left));
+        let deadline = own.into_iter().chain(told).min();
         let clocks = settings.clocks(started, now, reader.call(&request), deadline);
         if let Some(total) = clocks.total {
-            if settings.total.is_some() && deadline != Some(total) {
+            if own != Some(total) {
                 reader.set_deadline(&mut request, Deadline::at(total));
             }
             if total <= now {

@@ -10,9 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, Request, Response};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, Full};
 use seawall::call::{Describe, Outcome, OutcomeLayer};
-use seawall::timeout::{Limit, TimeoutLayer};
+use seawall::timeout::{Limit, TimeoutBuilder, TimeoutLayer};
 use seawall::{BoxError, Class, Deadline, Failure, Phase, RefusalKind, time};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
@@ -240,6 +240,31 @@ async fn the_earlier_deadline_holds_and_layers_below_obey_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_callers_own_limit_is_heeded_and_never_lengthens_anything() {
+    const GRPC: HeaderName = HeaderName::from_static("grpc-timeout");
+    let inner = service_fn(|request: Request<()>| async move {
+        let left = request.deadline().map(|deadline| deadline.remaining(time::now()));
+        Ok::<_, BoxError>(Response::new(Full::from(format!("{left:?}"))))
+    });
+    let left = async |builder: TimeoutBuilder, told: &str| {
+        let request = Request::builder().header(GRPC, told).body(()).unwrap();
+        let response = builder.build().unwrap().layer(inner).oneshot(request).await.unwrap();
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    };
+    let heeding = || TimeoutLayer::builder().heed(GRPC);
+    assert_eq!(left(heeding(), "3S").await, "Some(3s)");
+    assert_eq!(left(heeding().total(10 * SECOND), "3000m").await, "Some(3s)");
+    assert_eq!(left(heeding().total(2 * SECOND), "3S").await, "Some(2s)");
+    assert_eq!(left(heeding(), "soon").await, "None", "what is malformed is no limit");
+    assert_eq!(left(TimeoutLayer::builder().total(10 * SECOND), "3S").await, "Some(10s)", "not asked to");
+
+    let hanging = service_fn(|_: Request<()>| pending::<Result<Response<Full<Bytes>>, BoxError>>());
+    let request = Request::builder().header(GRPC, "1S").body(()).unwrap();
+    let error = heeding().build().unwrap().layer(hanging).oneshot(request).await.map(|_| ()).unwrap_err();
+    assert_eq!(phase(&error), Some(Phase::Total));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_answers_504_and_names_the_phase() {
     let inner = service_fn(|_: Request<()>| pending::<Result<Response<Empty<Bytes>>, Infallible>>());
     let layer = TimeoutLayer::builder().head(SECOND).build().unwrap().respond();
@@ -264,7 +289,7 @@ async fn b191_a_limit_of_duration_max_never_ends_anything() {
 
 #[test]
 fn b193_settings_that_cannot_work_name_their_field() {
-    let zero = |build: fn(seawall::timeout::TimeoutBuilder) -> seawall::timeout::TimeoutBuilder| {
+    let zero = |build: fn(TimeoutBuilder) -> TimeoutBuilder| {
         build(TimeoutLayer::builder()).build().unwrap_err().field().to_owned()
     };
     assert_eq!(zero(|builder| builder.total(Duration::ZERO)), "total");
