@@ -34,3 +34,81 @@
 /// | `` `Prompt` cannot be sent to another target `` | a fallback aims each try anew from the request | over HTTP an [`IntakeLayer`](crate::call::IntakeLayer) above; for an own type implement [`Aim`](crate::call::Aim) |
 /// | `` `…` cannot tell what `Answer` means `` | the layer judges answers, and there is no default judgement of your own type | give the layer a classifier, see [`classify`](crate::classify) |
 pub mod compiler_messages {}
+
+/// Clients of others below and above a stack: hyper, reqwest, tonic, async-openai.
+///
+/// The layers speak [`http::Request`] and [`http::Response`]. What is no such service becomes one by a closure below the
+/// stack, and, where callers want the client's own types, by another one above it. Each of these has a whole program in
+/// the directory `examples`.
+///
+/// # hyper
+///
+/// The client takes the body that the layers send, [`CallBody`](crate::call::CallBody), and its error is boxed so that
+/// a refusal fits in beside it:
+///
+/// ```
+/// use http::Request;
+/// use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+/// use seawall::{BoxError, call::{CallBody, IntakeLayer, OutcomeLayer}, retry::{RetryLayer, RetryPolicy}};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # async fn example() -> Result<(), BoxError> {
+/// let hyper = Client::builder(TokioExecutor::new()).build_http::<CallBody>();
+/// let client = ServiceBuilder::new()
+///     .layer(IntakeLayer::new())
+///     .layer(RetryLayer::new(RetryPolicy::llm()))
+///     .layer(OutcomeLayer::new())
+///     .map_err(BoxError::from)
+///     .service(hyper);
+///
+/// let request = Request::get("http://api.example.com/v1/models").body(CallBody::empty())?;
+/// let response = client.clone().oneshot(request).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Call it by `client.clone().oneshot(request)`: a clone is a few reference counts, and shares all state.
+///
+/// # reqwest
+///
+/// Two closures. The one below turns the request into reqwest's and the response into [`http::Response`]; it keeps the
+/// response's URL, which reqwest would otherwise drop, as an extension. The one above turns the response back, and finds
+/// the URL there. Leave out the second one to get an `http::Response`.
+///
+/// ```
+/// use http::{Request, Response};
+/// use reqwest::ResponseBuilderExt;
+/// use seawall::{BoxError, call::{CallBody, IntakeLayer, OutcomeLayer}, retry::{RetryLayer, RetryPolicy}};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # async fn example() -> Result<(), BoxError> {
+/// let client = reqwest::Client::new();
+/// let inner = client.clone();
+/// let below = move |request: Request<CallBody>| {
+///     let client = inner.clone();
+///     async move {
+///         let request = request.map(reqwest::Body::wrap).try_into()?;
+///         let response = client.execute(request).await?;
+///         let url = Response::builder().url(response.url().clone()).body(())?;
+///         let mut response = Response::from(response);
+///         response.extensions_mut().extend(url.into_parts().0.extensions);
+///         Ok::<_, BoxError>(response)
+///     }
+/// };
+/// let service = ServiceBuilder::new()
+///     .map_response(|response: Response<_>| reqwest::Response::from(response.map(reqwest::Body::wrap)))
+///     .layer(IntakeLayer::new())
+///     .layer(RetryLayer::new(RetryPolicy::llm()))
+///     .layer(OutcomeLayer::new())
+///     .service_fn(below);
+///
+/// let request: Request<reqwest::Body> = client.get("https://api.example.com/v1/models").build()?.try_into()?;
+/// let response = service.clone().oneshot(request).await?;
+/// println!("{} answers {}", response.url(), response.status());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// reqwest's own timeouts, retries and redirects stand below all layers; switch off what the layers do better. Its error
+/// says whether a connection was made, so that a retry knows that nothing was sent.
+pub mod clients {}

@@ -6,6 +6,7 @@ mod auto_traits;
 mod body;
 mod bursts;
 mod cancel;
+mod clients;
 mod contract;
 mod cost_guard;
 mod fallback;
