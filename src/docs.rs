@@ -111,4 +111,9 @@ pub mod compiler_messages {}
 ///
 /// reqwest's own timeouts, retries and redirects stand below all layers; switch off what the layers do better. Its error
 /// says whether a connection was made, so that a retry knows that nothing was sent.
+///
+/// # tonic
+///
+/// With the feature `tonic`, the module `seawall::grpc` has what is needed and the ten lines: the layers stand between the
+/// generated client and the channel, and over `Server::builder()` built with `.respond()`.
 pub mod clients {}

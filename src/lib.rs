@@ -73,6 +73,8 @@ mod deadline;
 pub mod docs;
 pub mod fallback;
 pub mod gate;
+#[cfg(feature = "tonic")]
+pub mod grpc;
 mod money;
 pub mod monitor;
 pub mod provider;

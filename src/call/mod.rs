@@ -20,7 +20,7 @@ mod model;
 mod multipart;
 mod outcome;
 mod overrides;
-mod time_left;
+pub(crate) mod time_left;
 pub mod tokens;
 mod upstream;
 mod usage;

@@ -15,6 +15,8 @@ use http::{HeaderMap, StatusCode};
 use super::{error, hint};
 use crate::verdict::{Class, Reason, Scope, Verdict};
 use details::Details;
+#[cfg(feature = "tonic")]
+pub(crate) use details::status_with_retry;
 
 /// Whether a request or response speaks gRPC, by its content type. gRPC-Web does not: its trailers are in the body.
 #[must_use]
@@ -49,9 +51,26 @@ pub fn at_end(
 ) -> Verdict {
     let told = trailers.filter(|trailers| trailers.contains_key("grpc-status")).unwrap_or(headers);
     let now = hint::now(headers, wall);
-    let details = Details::read(told);
     let code = code(told).unwrap_or_else(|| of_http(status));
-    let verdict = of_code(code, details.as_ref(), now);
+    judged(code, Details::read(told).as_ref(), told, || hint::asked(headers, now), now)
+}
+
+/// What a status means that a client has taken apart already: its code, its details as bytes, and the headers or trailers
+/// that it came in. `wall` is the time since the Unix epoch.
+#[must_use]
+pub fn of_parts(code: u32, details: &[u8], told: &HeaderMap, wall: Duration) -> Verdict {
+    let now = hint::now(told, wall);
+    judged(code, Details::of(details).as_ref(), told, || hint::asked(told, now), now)
+}
+
+fn judged(
+    code: u32,
+    details: Option<&Details>,
+    told: &HeaderMap,
+    asked: impl FnOnce() -> Option<Duration>,
+    now: Duration,
+) -> Verdict {
+    let verdict = of_code(code, details, now);
     if !matches!(verdict.class(), Class::Throttled | Class::Transient | Class::Stalled) {
         return verdict;
     }
@@ -61,8 +80,8 @@ pub fn at_end(
         }
         Some(Pushback::After(wait)) => verdict.with_hint(Some(wait)),
         None => {
-            let delay = details.and_then(|details| details.retry_delay()).and_then(hint::wait);
-            verdict.with_hint(delay.or_else(|| hint::asked(headers, now)))
+            let delay = details.and_then(Details::retry_delay).and_then(hint::wait);
+            verdict.with_hint(delay.or_else(asked))
         }
     }
 }

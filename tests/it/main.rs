@@ -10,6 +10,7 @@ mod clients;
 mod contract;
 mod cost_guard;
 mod fallback;
+mod grpc;
 mod keyed;
 mod messages;
 mod monitor;

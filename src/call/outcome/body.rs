@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::tap::Tap;
-use crate::call::ahead::{Frames, ReadAhead};
+use crate::call::ahead::ReadAhead;
 
 pin_project! {
     /// Passes the frames of a response on as they are: those that were read ahead of an error, then the rest.
@@ -23,18 +23,13 @@ pin_project! {
 
 impl<B: Body> OutcomeBody<B> {
     /// Passes everything on, unread.
-    pub(super) fn passing(body: B) -> Self {
-        Self { frames: ReadAhead::none(body), tap: None }
+    pub(super) fn passing(frames: ReadAhead<B>) -> Self {
+        Self { frames, tap: None }
     }
 
     /// Reads what passes.
-    pub(super) fn tapped(body: B, tap: Tap) -> Self {
-        Self { frames: ReadAhead::none(body), tap: Some(Box::new(tap)) }
-    }
-
-    /// What was read ahead, and what is left if it was not all.
-    pub(super) fn read_ahead(frames: Frames<B::Error>, rest: Option<Pin<Box<B>>>) -> Self {
-        Self { frames: ReadAhead::new(frames, rest), tap: None }
+    pub(super) fn tapped(frames: ReadAhead<B>, tap: Tap) -> Self {
+        Self { frames, tap: Some(Box::new(tap)) }
     }
 }
 

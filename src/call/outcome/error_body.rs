@@ -1,17 +1,18 @@
-//! Reads the body of a failed response, bounded in bytes and time.
+//! Reads the body of a failed response, or the first frame of a gRPC one, bounded in bytes and time.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Response, response};
+use http::{HeaderMap, Response, response};
 use http_body::Body;
 use tokio::time::{Sleep, sleep};
 
 use super::body::OutcomeBody;
 use super::layer::Settings;
-use crate::call::ahead::{Frames, length};
+use crate::call::ahead::{Frames, ReadAhead, length};
 use crate::provider::{ContentEncoding, Decoder};
 
 /// A failed response while its body is read.
@@ -27,15 +28,42 @@ pub(super) struct ErrorBody<B: Body> {
 
 impl<B: Body<Data = Bytes>> ErrorBody<B> {
     pub(super) fn new(response: Response<B>, bodiless: bool, settings: &Settings) -> Self {
+        Self::bounded(response, bodiless, settings.error_body_bytes, settings.error_body_time)
+    }
+
+    /// Reads no further than the first byte: to trailers, if nothing stands before them.
+    pub(super) fn first_frame(response: Response<B>, time: Duration) -> Self {
+        Self::bounded(response, false, 0, time)
+    }
+
+    fn bounded(response: Response<B>, bodiless: bool, limit: usize, time: Duration) -> Self {
         let (head, body) = response.into_parts();
         Self {
             rest: (!bodiless).then(|| Box::pin(body)),
-            timer: Box::pin(sleep(settings.error_body_time)),
+            timer: Box::pin(sleep(time)),
             frames: Frames::new(),
             bytes: 0,
-            limit: settings.error_body_bytes,
+            limit,
             head,
         }
+    }
+
+    /// The trailers, or that the body broke, where it ended before it had brought a byte.
+    pub(super) fn ended_empty(&self) -> Option<Result<Option<&HeaderMap>, ()>> {
+        (self.rest.is_none() && self.bytes == 0).then(|| match self.frames.back() {
+            Some(Ok(frame)) => Ok(frame.trailers_ref()),
+            Some(Err(_)) => Err(()),
+            None => Ok(None),
+        })
+    }
+
+    /// The response with its body as it was.
+    pub(super) fn into_read_ahead(self) -> Response<ReadAhead<B>> {
+        Response::from_parts(self.head, ReadAhead::new(self.frames, self.rest))
+    }
+
+    pub(super) fn head(&self) -> &response::Parts {
+        &self.head
     }
 
     /// Ready when the body is whole, broken, longer than the limit, or took too long.
@@ -82,7 +110,6 @@ impl<B: Body<Data = Bytes>> ErrorBody<B> {
             }
         }
         text.truncate(self.limit);
-        let body = OutcomeBody::read_ahead(self.frames, self.rest);
-        (Response::from_parts(self.head, body), text)
+        (self.into_read_ahead().map(OutcomeBody::passing), text)
     }
 }

@@ -50,10 +50,12 @@ pub struct OutcomeLayer {
 }
 
 /// How error bodies are read, and by which clock dates are.
+#[derive(Clone)]
 pub(super) struct Settings {
     pub(super) error_body_bytes: usize,
     pub(super) error_body_time: Duration,
-    pub(super) wall: Box<dyn Wall>,
+    pub(super) grpc_frame_time: Duration,
+    pub(super) wall: Arc<dyn Wall>,
 }
 
 /// How long an error body is waited for by default. Providers send theirs with the head.
@@ -63,24 +65,36 @@ impl OutcomeLayer {
     /// Error bodies are read up to 64 KiB and 5 seconds.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_settings(provider::BODY_LIMIT, ERROR_BODY_TIME, SystemWall)
+        Self::with(Settings {
+            error_body_bytes: provider::BODY_LIMIT,
+            error_body_time: ERROR_BODY_TIME,
+            grpc_frame_time: Duration::ZERO,
+            wall: Arc::new(SystemWall),
+        })
     }
 
     /// Error bodies are waited for as long as this; `Duration::ZERO` takes only what came with the head.
     #[must_use]
     pub fn error_body_time(self, time: Duration) -> Self {
-        let old = self.settings;
-        Self::with_settings(old.error_body_bytes, time, move || old.wall.since_epoch())
+        Self::with(Settings { error_body_time: time, ..self.settings.as_ref().clone() })
+    }
+
+    /// Holds the head of a gRPC response until its first frame is there, at most this long, so that a failure told in
+    /// trailers right behind the head is known with the head: then it can be retried. By default `Duration::ZERO`: nothing
+    /// is held, and only a failure in the head itself (*Trailers-Only*, which is how most servers fail a call that
+    /// they have not begun to answer) is known then. Not for methods whose clients wait for the head before they send.
+    #[must_use]
+    pub fn grpc_frame_time(self, time: Duration) -> Self {
+        Self::with(Settings { grpc_frame_time: time, ..self.settings.as_ref().clone() })
     }
 
     /// Reads dates against this clock, where the response has no `Date` of its own.
     #[must_use]
     pub fn wall(self, wall: impl Wall + 'static) -> Self {
-        Self::with_settings(self.settings.error_body_bytes, self.settings.error_body_time, wall)
+        Self::with(Settings { wall: Arc::new(wall), ..self.settings.as_ref().clone() })
     }
 
-    fn with_settings(error_body_bytes: usize, error_body_time: Duration, wall: impl Wall + 'static) -> Self {
-        let settings = Settings { error_body_bytes, error_body_time, wall: Box::new(wall) };
+    fn with(settings: Settings) -> Self {
         Self { settings: Arc::new(settings) }
     }
 }

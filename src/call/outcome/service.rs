@@ -16,10 +16,11 @@ use super::body::OutcomeBody;
 use super::error_body::ErrorBody;
 use super::layer::{Outcomes, Settings};
 use super::tap::Tap;
+use crate::call::ahead::ReadAhead;
 use crate::call::{Describe, Outcome};
 use crate::provider::{self, grpc};
 use crate::time::{self, Instant};
-use crate::verdict::Verdict;
+use crate::verdict::{Class, Verdict};
 
 /// A response that can be read: an [`http::Response`] with a body of [`Bytes`]. Sealed.
 #[diagnostic::on_unimplemented(
@@ -90,7 +91,8 @@ pin_project! {
     #[project = StateProj]
     enum State<F, B> where B: Body {
         Sending { #[pin] future: F },
-        Reading { error: Option<ErrorBody<B>>, outcome: Arc<Outcome> },
+        // `good` is whether it is the first frame of a good response, and not the body of a failed one.
+        Reading { body: Option<ErrorBody<B>>, outcome: Arc<Outcome>, good: bool },
         Done,
     }
 }
@@ -117,8 +119,10 @@ where
                     let outcome = Arc::new(Outcome::new(*this.sent));
                     outcome.mark_head(time::now());
                     let is_grpc = grpc::is_grpc(response.headers());
-                    if is_grpc || Verdict::of_status(response.status()).is_success() {
+                    let good = is_grpc || Verdict::of_status(response.status()).is_success();
+                    if good && !(is_grpc && this.settings.holds(&response, *this.bodiless)) {
                         this.state.set(State::Done);
+                        let response = response.map(ReadAhead::none);
                         return Poll::Ready(Ok(tapped(
                             response,
                             outcome,
@@ -127,29 +131,24 @@ where
                             this.settings,
                         )));
                     }
-                    let error = ErrorBody::new(response, *this.bodiless, this.settings);
-                    this.state.set(State::Reading { error: Some(error), outcome });
+                    let body = if good {
+                        ErrorBody::first_frame(response, this.settings.grpc_frame_time)
+                    } else {
+                        ErrorBody::new(response, *this.bodiless, this.settings)
+                    };
+                    this.state.set(State::Reading { body: Some(body), outcome, good });
                 }
-                StateProj::Reading { error, outcome } => {
-                    let reading = error.as_mut().expect("an error body is taken only when it is whole");
+                StateProj::Reading { body, outcome, good } => {
+                    let reading = body.as_mut().expect("a body is taken only when it is read");
                     ready!(reading.poll(cx));
-                    let error = error.take().expect("it was there a line ago");
-                    let outcome = outcome.clone();
+                    let body = body.take().expect("it was there a line ago");
+                    let (outcome, good) = (outcome.clone(), *good);
                     this.state.set(State::Done);
-                    let (response, text) = error.into_response();
-                    let wall = this.settings.wall.since_epoch();
-                    outcome.set_verdict(provider::classify(
-                        response.status(),
-                        response.headers(),
-                        &text,
-                        wall,
-                    ));
-                    // Some upstreams bill what they refuse, and say so.
-                    outcome.update_usage(&provider::usage::of_json(&text));
-                    if response.body().is_end_stream() {
-                        outcome.mark_end(time::now());
-                    }
-                    return Poll::Ready(Ok(with(response, outcome)));
+                    return Poll::Ready(Ok(if good {
+                        first_frame_read(body, outcome, this.settings)
+                    } else {
+                        failed(body, outcome, this.settings)
+                    }));
                 }
                 StateProj::Done => panic!("`OutcomeFuture` polled after it was done"),
             }
@@ -157,9 +156,54 @@ where
     }
 }
 
+impl Settings {
+    /// Whether the head of this gRPC response is held until its first frame.
+    fn holds<B: Body>(&self, response: &Response<B>, bodiless: bool) -> bool {
+        let ends_here = bodiless || response.body().is_end_stream();
+        !self.grpc_frame_time.is_zero() && !ends_here && response.status() == StatusCode::OK
+    }
+}
+
+/// A failed response whose body was read.
+fn failed<B: Body<Data = Bytes>>(
+    body: ErrorBody<B>,
+    outcome: Arc<Outcome>,
+    settings: &Settings,
+) -> Response<OutcomeBody<B>> {
+    let (response, text) = body.into_response();
+    let wall = settings.wall.since_epoch();
+    outcome.set_verdict(provider::classify(response.status(), response.headers(), &text, wall));
+    // Some upstreams bill what they refuse, and say so.
+    outcome.update_usage(&provider::usage::of_json(&text));
+    if response.body().is_end_stream() {
+        outcome.mark_end(time::now());
+    }
+    with(response, outcome)
+}
+
+/// A gRPC response of which the first frame was waited for: its verdict is known if it ended there.
+fn first_frame_read<B: Body<Data = Bytes>>(
+    body: ErrorBody<B>,
+    outcome: Arc<Outcome>,
+    settings: &Settings,
+) -> Response<OutcomeBody<B>> {
+    let verdict = body.ended_empty().map(|end| match end {
+        Ok(trailers) => {
+            let head = body.head();
+            grpc::at_end(head.status, &head.headers, trailers, settings.wall.since_epoch())
+        }
+        Err(()) => Verdict::new(Class::Transient),
+    });
+    let response = body.into_read_ahead();
+    let Some(verdict) = verdict else { return tapped(response, outcome, false, true, settings) };
+    outcome.set_verdict(verdict);
+    outcome.mark_end(time::now());
+    with(response.map(OutcomeBody::passing), outcome)
+}
+
 /// A response whose body says the rest while it passes.
 fn tapped<B: Body<Data = Bytes>>(
-    response: Response<B>,
+    response: Response<ReadAhead<B>>,
     outcome: Arc<Outcome>,
     bodiless: bool,
     is_grpc: bool,

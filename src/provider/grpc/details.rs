@@ -21,6 +21,11 @@ impl Details {
         if value.len() > LONGEST { None } else { base64(value).map(Self) }
     }
 
+    /// The message itself, if there is one.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        (1..=LONGEST).contains(&bytes.len()).then(|| Self(bytes.to_vec()))
+    }
+
     /// The wait of `RetryInfo`, in nanoseconds: none if it is malformed or negative.
     pub(super) fn retry_delay(&self) -> Option<u128> {
         let waits = self.of_kind("google.rpc.RetryInfo").filter_map(|info| {
@@ -51,6 +56,47 @@ impl Details {
             let name = url.rsplit(|byte| *byte == b'/').next()?;
             (name == kind.as_bytes()).then(|| Fields(any).find_map(|field| field.bytes(2))).flatten()
         })
+    }
+}
+
+/// A `google.rpc.Status` with a `RetryInfo` of this wait.
+#[cfg(feature = "tonic")]
+pub(crate) fn status_with_retry(code: u8, message: &str, wait: std::time::Duration) -> Vec<u8> {
+    let (mut delay, mut info, mut any, mut status) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    // A duration of this format has at most 10 000 years.
+    put_number(&mut delay, 1, wait.as_secs().min(315_576_000_000));
+    put_number(&mut delay, 2, wait.subsec_nanos().into());
+    put_bytes(&mut info, 1, &delay);
+    put_bytes(&mut any, 1, b"type.googleapis.com/google.rpc.RetryInfo");
+    put_bytes(&mut any, 2, &info);
+    put_number(&mut status, 1, code.into());
+    put_bytes(&mut status, 2, message.as_bytes());
+    put_bytes(&mut status, 3, &any);
+    status
+}
+
+#[cfg(feature = "tonic")]
+fn put_number(message: &mut Vec<u8>, id: u8, number: u64) {
+    message.push(id << 3);
+    put_varint(message, number);
+}
+
+#[cfg(feature = "tonic")]
+fn put_bytes(message: &mut Vec<u8>, id: u8, bytes: &[u8]) {
+    message.push(id << 3 | 2);
+    put_varint(message, bytes.len() as u64);
+    message.extend_from_slice(bytes);
+}
+
+#[cfg(feature = "tonic")]
+fn put_varint(message: &mut Vec<u8>, mut number: u64) {
+    loop {
+        let low = (number & 0x7f).to_le_bytes()[0];
+        number >>= 7;
+        if number == 0 {
+            return message.push(low);
+        }
+        message.push(low | 0x80);
     }
 }
 
