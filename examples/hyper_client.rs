@@ -1,23 +1,19 @@
 //! hyper's client behind the recommended stack: retry, breaker, fallback to another provider, a stream, a deadline.
 //!
-//! Two small providers on ports of this machine; no key, no network. It ends by itself after about two seconds.
+//! Two simulated providers on ports of this machine; no key, no network. It ends by itself after about two seconds.
 //!
 //! ```sh
 //! cargo run --example hyper_client
 //! ```
 #![allow(clippy::print_stdout, reason = "an example talks to the person who runs it")]
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+mod support;
+
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
-use axum::routing::post;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -30,48 +26,8 @@ use seawall::gate::ByUpstream;
 use seawall::monitor::Event;
 use seawall::retry::{RetryLayer, RetryPolicy};
 use seawall::timeout::TimeoutLayer;
-use tokio::net::TcpListener;
+use support::{Fault, Provider};
 use tower::{ServiceBuilder, ServiceExt};
-
-/// A provider that can be switched off, or be made to fail a number of times.
-#[derive(Clone, Default)]
-struct Provider {
-    failures: Arc<AtomicUsize>,
-    hangs: Arc<AtomicBool>,
-}
-
-impl Provider {
-    async fn start(&self) -> Result<String, BoxError> {
-        let provider = self.clone();
-        let answer = move |body: String| async move { provider.answer(&body).await };
-        let app = Router::new().route("/v1/chat/completions", post(answer));
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}/v1", listener.local_addr()?);
-        tokio::spawn(async move { axum::serve(listener, app).await });
-        Ok(url)
-    }
-
-    async fn answer(self, asked: &str) -> axum::response::Response {
-        if self.hangs.load(SeqCst) {
-            std::future::pending().await
-        }
-        if self.failures.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
-            return (StatusCode::SERVICE_UNAVAILABLE, "overloaded").into_response();
-        }
-        if asked.contains(r#""stream":true"#) {
-            let events = ["One ", "wave ", "after ", "another."].map(|word| {
-                Ok::<_, Infallible>(format!(
-                    "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n"
-                ))
-            });
-            let end = Ok("data: [DONE]\n\n".to_owned());
-            let body = axum::body::Body::from_stream(tokio_stream::iter(events.into_iter().chain([end])));
-            return ([(CONTENT_TYPE, "text/event-stream")], body).into_response();
-        }
-        let text = r#"{"choices":[{"message":{"content":"Hello!"}}],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#;
-        ([(CONTENT_TYPE, "application/json")], text).into_response()
-    }
-}
 
 fn prompt(model: &str, stream: bool) -> Result<Request<Full<Bytes>>, BoxError> {
     let body = format!(
@@ -136,10 +92,11 @@ fn narrate(event: &Event<'_>) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let (first, second) = (Provider::default(), Provider::default());
+    let first = Provider::builder("first").key("key-1").start().await?;
+    let second = Provider::builder("second").key("key-2").start().await?;
     let routes = Routes::builder()
-        .upstream(Upstream::new("first", &first.start().await?)?.credential(Credential::bearer("key-1")?))
-        .upstream(Upstream::new("second", &second.start().await?)?.credential(Credential::bearer("key-2")?))
+        .upstream(Upstream::new("first", &first.url())?.credential(Credential::bearer("key-1")?))
+        .upstream(Upstream::new("second", &second.url())?.credential(Credential::bearer("key-2")?))
         .route(
             Route::to("chat")
                 .target(Target::at("first").model("big-1"))
@@ -173,14 +130,14 @@ async fn main() -> Result<(), BoxError> {
     tell(client.clone().oneshot(prompt("chat", false)?).await).await?;
 
     println!("a call that meets one failure: it is repeated");
-    first.failures.store(1, SeqCst);
+    first.script([Fault::status(503)]);
     tell(client.clone().oneshot(prompt("chat", false)?).await).await?;
 
     println!("a stream");
     tell(client.clone().oneshot(prompt("chat", true)?).await).await?;
 
     println!("the first provider hangs: each of its attempts has 300 ms for a head");
-    first.hangs.store(true, SeqCst);
+    first.always(Fault::Hang);
     for _ in 0..4 {
         tell(client.clone().oneshot(prompt("chat", false)?).await).await?;
     }

@@ -116,4 +116,41 @@ pub mod compiler_messages {}
 ///
 /// With the feature `tonic`, the module `seawall::grpc` has what is needed and the ten lines: the layers stand between the
 /// generated client and the channel, and over `Server::builder()` built with `.respond()`.
+///
+/// # async-openai
+///
+/// `Client::with_http_service` takes the stack over reqwest, with one small service outside of it: the client hands out a
+/// factory of requests, which is asynchronous and can fail.
+///
+/// ```
+/// use async_openai::{Client, middleware::HttpRequestFactory};
+/// use http::{Request, Response};
+/// use seawall::{BoxError, call::{CallBody, IntakeLayer, OutcomeLayer}, retry::{RetryLayer, RetryPolicy}};
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// let reqwest = reqwest::Client::new();
+/// let stack = ServiceBuilder::new()
+///     .layer(IntakeLayer::new())
+///     .layer(RetryLayer::new(RetryPolicy::llm()))
+///     .layer(OutcomeLayer::new())
+///     .service_fn(move |request: Request<CallBody>| {
+///         let client = reqwest.clone();
+///         async move {
+///             let response = client.execute(request.map(reqwest::Body::wrap).try_into()?).await?;
+///             Ok::<_, BoxError>(Response::from(response))
+///         }
+///     });
+/// let client = Client::new().with_http_service(service_fn(move |factory: HttpRequestFactory| {
+///     let stack = stack.clone();
+///     async move {
+///         let request: Request<reqwest::Body> = factory.build().await?.try_into()?;
+///         let response = stack.oneshot(request).await?;
+///         Ok::<_, BoxError>(reqwest::Response::from(response.map(reqwest::Body::wrap)))
+///     }
+/// }));
+/// # let _ = client;
+/// ```
+///
+/// The stack takes the place of the client's own retries. A refusal arrives as `OpenAIError::Boxed`, in which
+/// [`Failure::refusal`](crate::Failure::refusal) finds it.
 pub mod clients {}
