@@ -13,7 +13,8 @@ use crate::refusal::Label;
 use crate::token_bucket::cost::With;
 use crate::token_bucket::gate::{Abandoned, Actual, Config, Counts, Dimension, TokenBucket};
 use crate::token_bucket::layer::TokenBucketLayer;
-use crate::token_bucket::learn::{NoLimits, RetryAfter, Upstream};
+use crate::token_bucket::learn::{NoLimits, Upstream};
+use crate::token_bucket::provider_limits::{ProviderLimits, UsageBy};
 use crate::token_bucket::quota::{Quota, WHOLE};
 use crate::verdict::StatusClassifier;
 
@@ -255,13 +256,27 @@ impl<U, R, K> TokenBucketBuilder<U, R, K> {
 }
 
 impl<C, L, R, K> TokenBucketBuilder<Upstream<C, L>, R, K> {
-    /// Reads the upstream's limits with `limits` in place of [`RetryAfter`].
+    /// Reads the upstream's limits with `limits` in place of [`ProviderLimits`].
     pub fn limits<L2>(self, limits: L2) -> TokenBucketBuilder<Upstream<C, L2>, R, K> {
         self.map(|upstream, costs, keys| (Upstream { classifier: upstream.classifier, limits }, costs, keys))
     }
+
+    /// Settles a call to the usage that `usage` finds in its response: for own types whose responses know it when they
+    /// are there, and so for layers that end [`at_head`](TokenBucketLayer::at_head). `None`: the response does not say.
+    /// [`Answer::usage`](crate::call::Answer::usage) is such a function. After [`limits`](Self::limits) and
+    /// [`classify`](Self::classify), if they are called.
+    pub fn usage_by<Res, F>(self, usage: F) -> TokenBucketBuilder<Upstream<C, UsageBy<L, F>>, R, K>
+    where
+        F: Fn(&Res) -> Option<Usage>,
+    {
+        self.map(|upstream, costs, keys| {
+            let limits = UsageBy { limits: upstream.limits, usage };
+            (Upstream { classifier: upstream.classifier, limits }, costs, keys)
+        })
+    }
 }
 
-impl<R, K> TokenBucketBuilder<Upstream<StatusClassifier, RetryAfter>, R, K> {
+impl<R, K> TokenBucketBuilder<Upstream<StatusClassifier, ProviderLimits>, R, K> {
     /// Reads what a response means with `classifier`, and only that: for own response types, or where the classifier
     /// finds the hint itself. Where limits are to be read too, name a reader with [`limits`](Self::limits) after it.
     pub fn classify<C>(self, classifier: C) -> TokenBucketBuilder<Upstream<C, NoLimits>, R, K> {

@@ -24,8 +24,9 @@ use crate::token_bucket::wait::Wait;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Abandoned {
-    /// Pays what is known: the usage that was reported, or else the estimated input and what was reported of the output.
-    /// Where nothing was described, what was reserved.
+    /// Pays what is known: the usage that was reported, or else the estimated input and the output that was reported or has
+    /// passed. What has passed is counted as a token for each four bytes, never more than was reserved; the frame around each
+    /// piece of a stream counts too, so that it is rather too much. Where nothing was described, what was reserved.
     #[default]
     Known,
     /// Pays what was reserved.
@@ -238,6 +239,8 @@ impl<U, R> State<U, R> {
         match said {
             Said::Wait(wait) => self.throttled(now, wait),
             Said::Limit(stated) => self.stated(&stated, now, admitted),
+            // That is between the upstream and the permit of this call.
+            Said::Used(_) => {}
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Response};
 
+use crate::call::Usage;
+use crate::token_bucket::provider_limits::ProviderLimits;
 use crate::verdict::{Class, Classify, StatusClassifier, Verdict};
 
 /// Something that the head of a response says about limits.
@@ -15,6 +17,8 @@ pub enum Said<'a> {
     Wait(Duration),
     /// The state of one limit.
     Limit(Stated<'a>),
+    /// What this response has used, all of it: the call is settled to that at once.
+    Used(&'a Usage),
 }
 
 /// What an upstream states of one limit. `None` is "not said".
@@ -92,7 +96,8 @@ impl<Res> ReadLimits<Res> for NoLimits {
     fn read(&self, _response: &Res, _verdict: Verdict, _say: &mut dyn FnMut(Said<'_>)) {}
 }
 
-/// Reads `retry-after-ms` and `retry-after` of throttled responses whose verdict has no hint of its own.
+/// Reads `retry-after-ms` and `retry-after` of throttled responses whose verdict has no hint of its own, and nothing
+/// else: for upstreams whose other headers are not to be believed.
 ///
 /// Plain decimals only, rounded up; the longest of several under one name. Zero, negative and malformed values, and
 /// waits of more than a week, are no information.
@@ -140,7 +145,7 @@ pub trait Feedback<Res, E> {
 
 /// Feedback from a classifier and a reader of limits.
 #[derive(Clone, Copy, Default)]
-pub struct Upstream<C = StatusClassifier, L = RetryAfter> {
+pub struct Upstream<C = StatusClassifier, L = ProviderLimits> {
     pub(super) classifier: C,
     pub(super) limits: L,
 }

@@ -55,15 +55,17 @@
 //! | never sent (refused below, no connection) | nothing | nothing |
 //!
 //! A usage that is flagged as anomalous, or above 10⁹ units, is not believed. The usage is read from the
-//! [`Outcome`](crate::call::Outcome) of the response; a layer built with `.at_head()` sees none, and keeps the estimate.
+//! [`Outcome`](crate::call::Outcome) of the response, when it has ended; or from the response itself by
+//! [`usage_by`](TokenBucketBuilder::usage_by). A layer built with `.at_head()` sees what is known when the head is there, and
+//! keeps the estimate where that is nothing.
 //!
 //! # What is learned
 //!
 //! A [`Throttled`](crate::Class::Throttled) verdict with a hint pauses everybody until the hint is over, and a little
 //! longer at random; those who wait then come one by one within a quarter of the hint (100 ms to 5 s). What a reader of
 //! limits ([`ReadLimits`]) finds in a response lowers the level to what is left upstream, and the rate to the upstream's
-//! limit where that is for the quota's own period; never above the configuration. The default reader knows `retry-after-ms`
-//! and `retry-after`.
+//! limit where that is for the quota's own period; never above the configuration. The default reader, [`ProviderLimits`],
+//! knows the headers of the common providers and the IETF drafts; [`RetryAfter`] reads the wait alone.
 //!
 //! # Where it stands
 //!
@@ -88,6 +90,7 @@ mod layer;
 mod learn;
 mod lease;
 mod permit;
+mod provider_limits;
 mod queue;
 mod quota;
 mod wait;
@@ -105,5 +108,6 @@ pub use headers::{BucketOf, Headers, HeadersFuture, HeadersLayer, Levels};
 pub use layer::TokenBucketLayer;
 pub use learn::{Feedback, NoLimits, ReadLimits, RetryAfter, Said, Stated, Upstream};
 pub use permit::BucketPermit;
+pub use provider_limits::{ProviderLimits, UsageBy};
 pub use quota::Quota;
 pub use wait::Wait;

@@ -8,7 +8,7 @@ use crate::gate::{End, Follow, Heads, Permit};
 use crate::monitor::Event;
 use crate::token_bucket::bucket::Costs;
 use crate::token_bucket::gate::{Abandoned, Actual, Counts};
-use crate::token_bucket::learn::Feedback;
+use crate::token_bucket::learn::{Feedback, Said};
 use crate::token_bucket::lease::Owner;
 use crate::verdict::{Class, Reach, Verdict};
 
@@ -21,6 +21,8 @@ pub struct BucketPermit<U, R> {
     /// Tokens that go in, by estimate.
     input: u32,
     head: Head,
+    /// Whether the response has said what it used, and was settled to that.
+    paid: bool,
 }
 
 /// What the head has shown.
@@ -48,7 +50,7 @@ impl From<Verdict> for Head {
 impl<U, R> BucketPermit<U, R> {
     pub(super) fn new(owner: Owner<U, R>, costs: Costs, input: u64, admitted: u64) -> Self {
         let input = u32::try_from(input).unwrap_or(u32::MAX);
-        Self { owner, costs, admitted, input, head: Head::Unknown }
+        Self { owner, costs, admitted, input, head: Head::Unknown, paid: false }
     }
 }
 
@@ -60,13 +62,20 @@ where
     fn head(&mut self, head: Result<&Res, &E>) -> Follow {
         let state = self.owner.state();
         let admitted = self.admitted;
-        // The clock is read only for what has something to say.
-        let verdict =
-            state.config.upstream.feedback(head, &mut |said| state.learn(said, state.now(), admitted));
+        let mut used = None;
+        let verdict = state.config.upstream.feedback(head, &mut |said| match said {
+            Said::Used(usage) => used = Some(*usage),
+            // The clock is read only for what has something to say.
+            said => state.learn(said, state.now(), admitted),
+        });
         if let (Class::Throttled, Some(hint)) = (verdict.class(), verdict.hint()) {
             state.throttled(state.now(), hint);
         }
         self.head = verdict.into();
+        if let Some(usage) = used.filter(|_| state.config.settles && self.head != Head::Unsent) {
+            self.pay(End::Complete, &usage, 0);
+            self.paid = true;
+        }
         if verdict.is_success() { Follow::Body } else { Follow::Settle }
     }
 }
@@ -84,8 +93,9 @@ impl<U, R> Permit for BucketPermit<U, R> {
             // A stream that began well can end with a word of the provider's.
             state.throttled(state.now(), hint);
         }
-        if state.config.settles {
-            self.pay(end, &outcome.map(Outcome::usage).unwrap_or_default());
+        if state.config.settles && !self.paid {
+            let passed = outcome.map_or(0, Outcome::body_bytes) / BYTES_A_TOKEN;
+            self.pay(end, &outcome.map(Outcome::usage).unwrap_or_default(), passed);
         }
         if end == End::Abandoned {
             state.config.observers.raise(|| Event::Abandoned { label: &state.label });
@@ -93,17 +103,20 @@ impl<U, R> Permit for BucketPermit<U, R> {
     }
 }
 
+/// Text in most languages has four bytes a token, or fewer tokens.
+const BYTES_A_TOKEN: u64 = 4;
 /// A single response that claims to have used more than this is not believed.
 const MOST_USED: u64 = 1_000_000_000;
 
 impl<U, R> BucketPermit<U, R> {
-    /// Settles each dimension to what it was really used for.
-    fn pay(&self, end: End, usage: &Usage) {
+    /// Settles each dimension to what it was really used for. `passed` is how many tokens of output have passed, by their
+    /// bytes.
+    fn pay(&self, end: End, usage: &Usage, passed: u64) {
         let state = self.owner.state();
         for (index, dimension) in state.config.dimensions.iter().enumerate() {
             let Some(&cost) = self.costs.get(index) else { continue };
             let Some(actual) = &dimension.actual else { continue };
-            let used = self.used(end, cost, usage, actual, &dimension.counts);
+            let used = self.used(end, cost, (usage, passed), actual, &dimension.counts);
             if used != cost {
                 let taken = (self.admitted, cost);
                 state.core.settle(state.now(), index, taken, used, state.config.undrained);
@@ -112,7 +125,14 @@ impl<U, R> BucketPermit<U, R> {
     }
 
     /// What a dimension was really used for, as far as anybody knows.
-    fn used(&self, end: End, cost: u64, usage: &Usage, actual: &Actual, counts: &Counts) -> u64 {
+    fn used(
+        &self,
+        end: End,
+        cost: u64,
+        (usage, passed): (&Usage, u64),
+        actual: &Actual,
+        counts: &Counts,
+    ) -> u64 {
         // The user's closure may be called from a drop: its panic must not end the process.
         let said = catch_unwind(AssertUnwindSafe(|| actual(usage))).unwrap_or_default();
         let said = said.filter(|&units| !usage.anomalous && units <= MOST_USED);
@@ -121,10 +141,13 @@ impl<U, R> BucketPermit<U, R> {
             (End::Abandoned, Abandoned::Keep) => cost,
             (End::Abandoned, Abandoned::Refund) => 0,
             (End::Abandoned, Abandoned::Known) => {
-                let complete = said.filter(|_| usage.input.is_some());
+                let complete = said.filter(|_| usage.input.is_some() && usage.output.is_some());
                 match counts {
                     Counts::Tokens if self.input > 0 => complete.unwrap_or_else(|| {
-                        u64::from(self.input).saturating_add(usage.output.unwrap_or(0).min(MOST_USED))
+                        let input = u64::from(self.input);
+                        let passed = passed.min(cost.saturating_sub(input));
+                        let output = usage.output.unwrap_or(passed).min(MOST_USED);
+                        usage.input.unwrap_or(input).min(MOST_USED).saturating_add(output)
                     }),
                     _ => said.unwrap_or(cost),
                 }

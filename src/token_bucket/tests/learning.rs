@@ -37,7 +37,7 @@ fn hint(headers: &'static [(&'static str, &'static str)]) -> Option<Duration> {
     let mut wait = None;
     RetryAfter.read(&response, Verdict::new(Class::Throttled), &mut |said| match said {
         Said::Wait(said) => wait = Some(said),
-        Said::Limit(_) => unreachable!(),
+        Said::Limit(_) | Said::Used(_) => unreachable!(),
     });
     RetryAfter.read(&response, Verdict::SUCCESS, &mut |_| panic!("a good answer throttles nobody"));
     wait

@@ -10,6 +10,7 @@ mod bucket;
 mod cases;
 mod keyed;
 mod learning;
+mod providers;
 mod queue;
 mod settings;
 mod settlement;

@@ -130,6 +130,30 @@ async fn b068_a_dropped_stream_pays_by_the_rule() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn b068_what_has_passed_of_a_dropped_stream_is_paid_where_it_reports_nothing() {
+    let reported = |input, output| Some(Usage { input, output, ..Usage::default() });
+    for (bytes, report, paid) in [
+        (2_000, None, 100 + 500),
+        (1_000_000, None, 4_000),
+        (2_000, reported(None, Some(30)), 130),
+        (2_000, reported(Some(80), None), 80 + 500),
+    ] {
+        let service = tower::service_fn(move |_: Request<()>| async move {
+            let outcome = Outcome::new(time::now());
+            outcome.add_body_bytes(bytes);
+            outcome.update_usage(&report.unwrap_or_default());
+            let frames = ["a", "b"].map(|text| Ok(Frame::data(Bytes::from(text))));
+            let body: Frames = StreamBody::new(futures_util::stream::iter(Vec::from(frames)));
+            Ok::<_, BoxError>(Response::builder().extension(Arc::new(outcome)).body(body)?)
+        });
+        let layer = builder().build().unwrap();
+        let response = layer.layer(service).oneshot(chat(100, 3_900)).await.unwrap();
+        drop(response);
+        assert_eq!(left!(layer), [9, 6_000 - paid], "{bytes} bytes, {report:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_never_left_comes_back_in_full_with_its_request() {
     let unsent: [fn() -> BoxError; 1] = [|| Refusal::new(RefusalKind::Full).into()];
     for error in unsent {
