@@ -184,16 +184,26 @@ where
     fn late(self: Pin<&mut Self>) -> Step<M, S, Req, C> {
         let label = self.shared.rules.label.clone();
         let refusal = Refusal::new(RefusalKind::TimedOut(Phase::Total)).with_label(label);
-        let fact = Fact { verdict: Verdict::new(Class::Stalled), status: None, answered: false };
+        let fact =
+            Fact { verdict: Verdict::new(Class::Stalled), status: None, answered: false, hollow: false };
         self.failed(fact, M::refused(refusal))
     }
 
     /// An attempt has failed before anything of it could be passed on.
     #[cold]
-    fn failed(self: Pin<&mut Self>, fact: Fact, output: M::Output) -> Step<M, S, Req, C> {
-        let mut this = self.project();
+    fn failed(mut self: Pin<&mut Self>, fact: Fact, output: M::Output) -> Step<M, S, Req, C> {
+        let mut this = self.as_mut().project();
         let rules = &*this.shared.rules;
         match this.run.failed(fact, rules) {
+            Next::Ask(next) if fact.hollow => {
+                drop(output);
+                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                None
+            }
+            Next::Exhausted if fact.hollow && !this.run.chain().is_transparent() => {
+                drop(output);
+                Some(self.without_answer())
+            }
             Next::Ask(next) => {
                 match M::take(output, |_| Some(Chain::<M::Response>::plan_to_keep())) {
                     Taken::Held(held) => this.state.set(State::Keeping { held, next }),
@@ -217,19 +227,14 @@ where
             }),
             Next::Exhausted => {
                 let chain = this.run.chain();
-                let response = match M::take(output, |_| None) {
-                    Taken::Response(response) => Some(chain.kept_invalid().unwrap_or(response)),
-                    Taken::Held(held) => Some(held.into_response()),
+                let mut response = match M::take(output, |_| None) {
+                    Taken::Response(response) => chain.kept_invalid().unwrap_or(response),
+                    Taken::Held(held) => held.into_response(),
                     Taken::Error(error) if chain.is_transparent() => return Some(Err(error)),
-                    Taken::Error(_) => chain.kept(),
+                    Taken::Error(_) => return Some(self.without_answer()),
                 };
-                Some(match response {
-                    Some(mut response) => {
-                        this.mode.exhausted(&mut response, || chain.attempts());
-                        Ok(response)
-                    }
-                    None => Err(M::refuse(chain.refusal(rules))),
-                })
+                this.mode.exhausted(&mut response, || chain.attempts());
+                Some(Ok(response))
             }
         }
     }
@@ -301,7 +306,7 @@ where
         let mut this = self.as_mut().project();
         let rules = &*this.shared.rules;
         // No status: that of the head was good, and says nothing of the failure.
-        let next = this.run.failed(Fact { verdict, status: None, answered: true }, rules);
+        let next = this.run.failed(Fact { verdict, status: None, answered: true, hollow: true }, rules);
         match next {
             Next::Ask(next) => {
                 // The failed response goes, with all that it holds, before anything of the next attempt is reserved.
@@ -312,14 +317,7 @@ where
             Next::Stop | Next::Exhausted if held == Held::Late => self.commit(false),
             Next::Exhausted if !this.run.chain().is_transparent() => {
                 this.state.set(State::Done);
-                let chain = this.run.chain();
-                Some(match chain.kept() {
-                    Some(mut response) => {
-                        this.mode.exhausted(&mut response, || chain.attempts());
-                        Ok(response)
-                    }
-                    None => Err(M::refuse(chain.refusal(rules))),
-                })
+                Some(self.without_answer())
             }
             Next::Stop | Next::Exhausted => {
                 let mut response = self.as_mut().take_held()?;
@@ -328,6 +326,19 @@ where
                 this.mode.exhausted(&mut response, || chain.attempts());
                 Some(Ok(response))
             }
+        }
+    }
+
+    /// The end of a chain whose last failure is no answer: one that was kept, or a refusal.
+    fn without_answer(self: Pin<&mut Self>) -> Result<M::Response, M::Error> {
+        let this = self.project();
+        let chain = this.run.chain();
+        match chain.kept() {
+            Some(mut response) => {
+                this.mode.exhausted(&mut response, || chain.attempts());
+                Ok(response)
+            }
+            None => Err(M::refuse(chain.refusal(&this.shared.rules))),
         }
     }
 

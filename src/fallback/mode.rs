@@ -75,6 +75,8 @@ pub struct Fact {
     pub(super) status: Option<StatusCode>,
     /// Whether the upstream answered at all.
     pub(super) answered: bool,
+    /// Whether its head was good, and a layer below has found that the rest is not: no answer to keep.
+    pub(super) hollow: bool,
 }
 
 /// A response that is held back, in a future that polls it.
@@ -164,12 +166,13 @@ where
 
 /// What the modes do alike.
 macro_rules! judges {
-    ($status:expr) => {
+    ($status:expr, $hollow:expr) => {
         #[inline]
         fn judge(classifier: &C, output: &Self::Output) -> Fact {
             let verdict = classifier.verdict(output.as_ref());
-            let status = output.as_ref().ok().and_then($status);
-            Fact { verdict, status, answered: output.is_ok() }
+            let hollow = !verdict.is_success() && output.as_ref().is_ok_and($hollow);
+            let status = output.as_ref().ok().and_then($status).filter(|_| !hollow);
+            Fact { verdict, status, answered: output.is_ok(), hollow }
         }
 
         fn refuse(refusal: Refusal) -> S::Error {
@@ -207,7 +210,7 @@ where
     type Error = S::Error;
     type Held = Infallible;
     asks_inner!(S, Req);
-    judges!(|_| None);
+    judges!(|_| None, |_| false);
     as_it_is!();
 
     #[inline]
@@ -231,7 +234,7 @@ where
     type Error = S::Error;
     type Held = Infallible;
     asks_inner!(S, Req);
-    judges!(|_| None);
+    judges!(|_| None, |_| false);
     as_it_is!();
 
     fn serve(&self, response: &mut S::Response, served: impl FnOnce() -> Served, _headers: bool) {
@@ -266,7 +269,7 @@ where
     type Error = S::Error;
     type Held = Hold<<S::Response as HttpResponse>::Body>;
     asks_inner!(S, Req);
-    judges!(|response| Some(response.http_status()));
+    judges!(|response| Some(response.http_status()), HttpResponse::is_hollow);
 
     fn take(
         output: Self::Output,

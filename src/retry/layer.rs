@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use tower_layer::Layer;
+use tower_layer::{Identity, Layer};
 
+use super::hold::HoldLayer;
 use super::judge::Rules;
 use super::retry_policy::RetryPolicy;
 use super::service::Retry;
@@ -15,17 +16,22 @@ use crate::refusal::Label;
 ///
 /// Its clones, and all services that it makes, share the policy and with it the budget. `default()` is
 /// [`RetryPolicy::http`].
-pub struct RetryLayer<P = RetryPolicy> {
+///
+/// `H` says how far a response is read before it is judged: to its head, or as a [`HoldLayer`] says.
+pub struct RetryLayer<P = RetryPolicy, H = Identity> {
     rules: Arc<Rules<P>>,
+    hold: H,
 }
 
 impl<P> RetryLayer<P> {
     /// Retries as this policy says.
     pub fn new(policy: P) -> Self {
         let rules = Rules { policy, label: Arc::new(Label::new("retry")), observers: Observers::default() };
-        Self { rules: Arc::new(rules) }
+        Self { rules: Arc::new(rules), hold: Identity::new() }
     }
+}
 
+impl<P, H> RetryLayer<P, H> {
     /// With a name for its events; `retry` is the default.
     #[must_use]
     pub fn name(self, name: impl Into<Box<str>>) -> Self
@@ -50,6 +56,29 @@ impl<P> RetryLayer<P> {
         &self.rules.policy
     }
 
+    /// Holds an event stream to its first content, so that an error or an end before it is a failure of the attempt:
+    /// [`HoldLayer::until_content`]. What fails after it reaches the caller. For HTTP.
+    ///
+    /// A fallback above holds responses too, and does more about what fails: it asks another target. Choose one of the two,
+    /// or let both: what was held here is passed on at once there.
+    #[must_use]
+    pub fn until_content(self) -> RetryLayer<P, HoldLayer> {
+        self.hold(HoldLayer::until_content())
+    }
+
+    /// Reads a response to its end before it is passed on, so that one which is cut off is a failure of the attempt:
+    /// [`HoldLayer::whole`]. One of more than `limit` bytes is passed on as far as it is. For HTTP.
+    #[must_use]
+    pub fn buffer_response(self, limit: usize) -> RetryLayer<P, HoldLayer> {
+        self.hold(HoldLayer::whole(limit))
+    }
+
+    /// Reads responses as far as this says before they are judged. For HTTP.
+    #[must_use]
+    pub fn hold(self, hold: HoldLayer) -> RetryLayer<P, HoldLayer> {
+        RetryLayer { rules: self.rules, hold }
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Rules<P>)) -> Self
     where
         P: Clone,
@@ -66,17 +95,20 @@ impl Default for RetryLayer {
     }
 }
 
-impl<S: Clone, P> Layer<S> for RetryLayer<P> {
-    type Service = Retry<P, S>;
+impl<S, P, H> Layer<S> for RetryLayer<P, H>
+where
+    H: Layer<S, Service: Clone>,
+{
+    type Service = Retry<P, H::Service>;
 
-    fn layer(&self, inner: S) -> Retry<P, S> {
-        Retry::new(inner, self.rules.clone())
+    fn layer(&self, inner: S) -> Self::Service {
+        Retry::new(self.hold.layer(inner), self.rules.clone())
     }
 }
 
-impl<P> Clone for RetryLayer<P> {
+impl<P, H: Clone> Clone for RetryLayer<P, H> {
     fn clone(&self) -> Self {
-        Self { rules: self.rules.clone() }
+        Self { rules: self.rules.clone(), hold: self.hold.clone() }
     }
 }
 
@@ -86,7 +118,7 @@ impl<P: Clone> Clone for Rules<P> {
     }
 }
 
-impl<P: fmt::Debug> fmt::Debug for RetryLayer<P> {
+impl<P: fmt::Debug, H> fmt::Debug for RetryLayer<P, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryLayer").field("policy", &self.rules.policy).finish_non_exhaustive()
     }

@@ -51,7 +51,13 @@
 //! # What counts
 //!
 //! An attempt is judged when its response's head is there. What fails later, in the body, reaches the caller as it is: a part of
-//! it has been passed on already.
+//! it has been passed on already. Over HTTP reading the body can be a part of the attempt:
+//! [`RetryLayer::until_content`] holds a stream to its first content, [`RetryLayer::buffer_response`] a response to its end,
+//! both within bounds.
+//!
+//! A failed response is dropped before the wait, not drained: its permits and whatever it holds elsewhere are free at once. So
+//! that its connection is not lost with it, put the [`OutcomeLayer`](crate::call::OutcomeLayer) below: it reads the body of a
+//! failure, up to 64 KiB and 5 s, before the retry sees its head.
 //!
 //! The [`Budget`] bounds what retries add in an outage to a fifth of the calls. Share one between layers with
 //! [`RetryPolicyBuilder::budget`].
@@ -74,6 +80,7 @@ mod backoff;
 mod budget;
 mod builder;
 mod future;
+mod hold;
 mod idempotency;
 mod judge;
 mod layer;
@@ -90,6 +97,7 @@ pub use backoff::{Backoff, Jitter};
 pub use budget::{Budget, BudgetBuilder};
 pub use builder::RetryPolicyBuilder;
 pub use future::ResponseFuture;
+pub use hold::{HoldFuture, HoldLayer, Holding};
 pub use judge::PolicyFor;
 pub use layer::RetryLayer;
 pub use policy::{Attempt, Decision, FromFn, Policy, from_fn};

@@ -35,6 +35,9 @@ pub trait HttpResponse: sealed::Sealed {
     fn into_http(self) -> Response<Self::Body>;
     #[doc(hidden)]
     fn http_status(&self) -> StatusCode;
+    /// Whether its head was good, and a layer below has read on and found that the rest is not.
+    #[doc(hidden)]
+    fn is_hollow(&self) -> bool;
 }
 
 impl<B: Body<Data = Bytes>> HttpResponse for Response<B> {
@@ -46,6 +49,14 @@ impl<B: Body<Data = Bytes>> HttpResponse for Response<B> {
 
     fn http_status(&self) -> StatusCode {
         self.status()
+    }
+
+    fn is_hollow(&self) -> bool {
+        let failed = Outcome::of(self).and_then(|outcome| outcome.verdict());
+        failed.is_some_and(|verdict| !verdict.is_success())
+            && Verdict::of_status(self.status()).is_success()
+            // The head of gRPC is always good.
+            && !grpc::is_grpc(self.headers())
     }
 }
 

@@ -3,6 +3,7 @@
 mod bodies;
 mod decide;
 mod edges;
+mod held;
 mod hints;
 mod storms;
 
