@@ -75,6 +75,8 @@ pub mod fallback;
 pub mod gate;
 #[cfg(feature = "tonic")]
 pub mod grpc;
+#[cfg(feature = "hyper")]
+pub mod hyper;
 mod money;
 pub mod monitor;
 pub mod provider;

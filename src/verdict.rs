@@ -275,11 +275,11 @@ impl<B, E: Failure> Classify<Response<B>, E> for StatusClassifier {
     }
 }
 
-/// The verdict on an error of which nothing but a refusal can be told.
+/// The verdict on an error: that of a refusal, or else a failure that may pass.
 pub(crate) fn of_error<E: Failure>(error: &E) -> Verdict {
     match error.refusal() {
         Some(refusal) => refusal.verdict(),
-        None => Verdict::new(Class::Transient),
+        None => Verdict::new(Class::Transient).with_reach(error.reach()),
     }
 }
 

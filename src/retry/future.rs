@@ -9,8 +9,9 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 
-use super::judge::{Next, PolicyFor, Run};
+use super::judge::{Next, PolicyFor, Run, When};
 use super::layer::Shared;
+use super::policy::Waiting;
 
 pin_project! {
     /// The response of a [`Retry`](super::Retry). Dropping it at any point ends the call: no attempt and no timer goes on.
@@ -34,6 +35,7 @@ pin_project! {
         Calling { #[pin] future: F },
         // Nothing of the inner service, and nothing of the failed response, is held meanwhile.
         Waiting { #[pin] sleep: Sleep },
+        Awaiting { ready: Waiting },
         Readying { inner: S },
         Done,
     }
@@ -61,7 +63,7 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                // ## Calling => (Waiting | Readying | Done)
+                // ## Calling => (Waiting | Awaiting | Readying | Done)
                 StateProj::Calling { future } => {
                     let Poll::Ready(output) = future.poll(cx) else {
                         this.run.pending();
@@ -71,10 +73,11 @@ where
                     this.state.set(State::Done);
                     match P::judge(&this.shared.rules, this.run, output) {
                         Next::Done(output) => return Poll::Ready(output),
-                        Next::Again(Some(at)) => {
+                        Next::Again(When::At(at)) => {
                             this.state.set(State::Waiting { sleep: tokio::time::sleep_until(at) });
                         }
-                        Next::Again(None) => {
+                        Next::Again(When::Ready(ready)) => this.state.set(State::Awaiting { ready }),
+                        Next::Again(When::Now) => {
                             this.state.set(State::Readying { inner: this.shared.fresh() });
                             // A service that always fails at once must not keep the task from yielding.
                             cx.waker().wake_by_ref();
@@ -85,6 +88,11 @@ where
                 // ## Waiting => Readying: the timer registers the waker.
                 StateProj::Waiting { sleep } => {
                     ready!(sleep.poll(cx));
+                    this.state.set(State::Readying { inner: this.shared.fresh() });
+                }
+                // ## Awaiting => Readying: what is awaited registers the waker.
+                StateProj::Awaiting { ready } => {
+                    ready!(ready.as_mut().poll(cx));
                     this.state.set(State::Readying { inner: this.shared.fresh() });
                 }
                 // ## Readying => (Calling | Done): the inner service registers the waker.
@@ -122,7 +130,7 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
             State::Calling { .. } => "calling",
-            State::Waiting { .. } => "waiting",
+            State::Waiting { .. } | State::Awaiting { .. } => "waiting",
             State::Readying { .. } => "readying",
             State::Done => "done",
         };

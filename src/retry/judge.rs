@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tower_service::Service;
 
-use super::policy::{Attempt, Decision, Memory, Policy};
+use super::policy::{Attempt, Decision, Memory, Policy, Waiting};
 use crate::monitor::{Event, Observers, StopCause};
 use crate::refusal::{Failure, Label, Previous, Refusal};
 use crate::time::{self, Instant};
@@ -41,8 +41,15 @@ pub struct Run<Req> {
 pub enum Next<O> {
     /// The caller gets it.
     Done(O),
-    /// Another attempt at this instant; at once if there is none. The result is gone, and with it what it held.
-    Again(Option<Instant>),
+    /// Another attempt. The result is gone, and with it what it held.
+    Again(When),
+}
+
+/// When the next attempt is made.
+pub enum When {
+    Now,
+    At(Instant),
+    Ready(Waiting),
 }
 
 impl<P> fmt::Debug for Rules<P> {
@@ -60,6 +67,16 @@ impl<Req> fmt::Debug for Run<Req> {
 impl<O> fmt::Debug for Next<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if matches!(self, Self::Done(_)) { "Done" } else { "Again" })
+    }
+}
+
+impl fmt::Debug for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now => f.write_str("Now"),
+            Self::At(at) => f.debug_tuple("At").field(at).finish(),
+            Self::Ready(_) => f.write_str("Ready"),
+        }
     }
 }
 
@@ -217,7 +234,7 @@ where
             memory: Memory::default(),
             failed: None,
         };
-        if policy.max_attempts().get() == 1 {
+        if most_attempts(policy, request) == 1 {
             run.spent = StopCause::Attempts;
         } else if policy.may_repeat(request) {
             run.kept = policy.copy(request);
@@ -231,7 +248,7 @@ where
     fn next_request(rules: &Rules<P>, run: &mut Run<Req>) -> Option<Req> {
         let request = run.kept.take()?;
         run.number = run.number.saturating_add(1);
-        if run.number < rules.policy.max_attempts().get() {
+        if run.number < most_attempts(&rules.policy, &request) {
             run.kept = rules.policy.copy(&request);
             run.spent = StopCause::NotReplayable;
         } else {
@@ -241,7 +258,11 @@ where
     }
 
     #[inline]
-    fn judge_output(rules: &Rules<P>, run: &mut Run<Req>, output: Result<Res, E>) -> Next<Result<Res, E>> {
+    fn judge_output(
+        rules: &Rules<P>,
+        run: &mut Run<Req>,
+        mut output: Result<Res, E>,
+    ) -> Next<Result<Res, E>> {
         let verdict = rules.policy.verdict(output.as_ref());
         let Some(request) = &mut run.kept else {
             if verdict.is_success() {
@@ -253,8 +274,8 @@ where
         if refused(&output).is_some() {
             return Next::Done(give_up(rules, run, StopCause::Refused, verdict, output));
         }
-        let result = output.as_ref();
-        let mut attempt = Attempt::new(run.number, run.started, request, result, verdict, &mut run.memory);
+        let mut attempt =
+            Attempt::new(run.number, run.started, request, &mut output, verdict, &mut run.memory);
         let cause = match rules.policy.decide(&mut attempt) {
             Decision::Stop(StopCause::Answered) => {
                 // What was kept of the body is free from here on.
@@ -263,9 +284,9 @@ where
             }
             Decision::Stop(cause) => cause,
             Decision::Again { after } => match again(rules, run, verdict, &output, after) {
-                Ok(at) => {
+                Ok(when) => {
                     drop(output);
-                    return Next::Again(at);
+                    return Next::Again(when);
                 }
                 Err(cause) => cause,
             },
@@ -281,7 +302,7 @@ fn again<P, Req, Res, E>(
     verdict: Verdict,
     output: &Result<Res, E>,
     after: Duration,
-) -> Result<Option<Instant>, StopCause>
+) -> Result<When, StopCause>
 where
     P: Policy<Req, Res, E>,
 {
@@ -297,7 +318,21 @@ where
     run.memory.waited = Some(after);
     run.started.get_or_insert(now);
     rules.observers.raise(|| Event::Retrying { label: &rules.label, attempt: run.number, after, verdict });
-    Ok((!after.is_zero()).then_some(at))
+    Ok(match run.memory.take_wait() {
+        Some(wait) => When::Ready(wait),
+        None if after.is_zero() => When::Now,
+        None => When::At(at),
+    })
+}
+
+/// The most attempts that this call may make.
+#[inline]
+fn most_attempts<P, Req, Res, E>(policy: &P, request: &Req) -> u32
+where
+    P: Policy<Req, Res, E>,
+{
+    let most = policy.max_attempts();
+    policy.share(request).map_or(most, |share| most.min(share)).get()
 }
 
 /// The end of a call that failed: its own last outcome, and if that is a refusal of ours, with the failure before it.
@@ -327,7 +362,7 @@ where
 }
 
 /// The refusal of our own layers that the output is. A timeout of the attempt is none: it was sent.
-fn refused<Res, E: Failure>(output: &Result<Res, E>) -> Option<Refusal> {
+pub(super) fn refused<Res, E: Failure>(output: &Result<Res, E>) -> Option<Refusal> {
     let refusal = output.as_ref().err()?.refusal()?;
     (refusal.verdict().class() == Class::Refused).then_some(refusal)
 }

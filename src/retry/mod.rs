@@ -62,6 +62,20 @@
 //! The [`Budget`] bounds what retries add in an outage to a fifth of the calls. Share one between layers with
 //! [`RetryPolicyBuilder::budget`].
 //!
+//! # In an outage
+//!
+//! A budget bounds what retries add; it does not bring an overloaded server back. What does is that calls are given up and
+//! refused below the retries: by a bulkhead, by the timeout of the attempt, by a breaker. How soon the callers hear that the
+//! server is back depends on how long the breaker stays open. In the simulation of `examples/storm_of_retries.rs` (a server at
+//! 93 % of what it can do freezes for 10 s) 95 % of the calls are served again 4 s after the freeze with a breaker that opens for
+//! 2 s, and 21 s after it with the default of 30 s, of which the freeze takes the first part; without these layers never.
+//!
+//! # Policies from elsewhere
+//!
+//! With the feature `tower` any policy of tower's retry is one of ours (`FromTower`), and any of ours is one of tower's
+//! (`IntoTower`). With the feature `hyper` a classifier finds in a client's errors the proof that nothing was processed
+//! (`seawall::hyper::HyperErrors`).
+//!
 //! # What it costs
 //!
 //! A call that succeeds at once: one copy of the request and one shared count; no allocation and no clock (beyond what copying
@@ -76,6 +90,8 @@
 //!
 //! Dropping the future ends the call: no attempt and no timer goes on. A budget token that was taken stays taken.
 
+#[cfg(feature = "tower")]
+mod adapters;
 mod backoff;
 mod budget;
 mod builder;
@@ -93,6 +109,8 @@ mod service;
 #[cfg(not(seawall_loom))]
 mod tests;
 
+#[cfg(feature = "tower")]
+pub use adapters::{FromTower, IntoTower, Wait};
 pub use backoff::{Backoff, Jitter};
 pub use budget::{Budget, BudgetBuilder};
 pub use builder::RetryPolicyBuilder;

@@ -1,7 +1,10 @@
 //! What a policy sees of an attempt, and what it may say.
 
+use std::any::Any;
 use std::fmt;
+use std::future::Future;
 use std::num::NonZeroU32;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +24,8 @@ use crate::verdict::{Verdict, of_error};
 /// remember of one call it finds in the [`Attempt`]. It is object-safe: `Arc<dyn Policy<Req, Res, E> + Send + Sync>` is a
 /// policy.
 ///
-/// Whatever a policy says, the layer makes no more than [`max_attempts`](Self::max_attempts) attempts, none past the
-/// [`deadline`](Self::deadline), and none after a refusal of our own layers, which would refuse again. Between two attempts
+/// Whatever a policy says, the layer makes no more than [`max_attempts`](Self::max_attempts) and its
+/// [`share`](Self::share) of attempts, none past the [`deadline`](Self::deadline), and none after a refusal of our own layers, which would refuse again. Between two attempts
 /// without a wait the task yields once.
 pub trait Policy<Req, Res, E> {
     /// What a result means.
@@ -39,6 +42,13 @@ pub trait Policy<Req, Res, E> {
     /// The most attempts, the first one included.
     fn max_attempts(&self) -> NonZeroU32 {
         DEFAULT_ATTEMPTS
+    }
+
+    /// The most attempts that are left for this call by whoever made it: a fallback above gives each of its targets a share
+    /// ([`Call::most_attempts`](crate::call::Call::most_attempts)). The layer makes no more, whatever else is allowed.
+    fn share(&self, request: &Req) -> Option<NonZeroU32> {
+        let _ = request;
+        None
     }
 
     /// A call begins: the place to count it, and to put into the request what all attempts shall carry.
@@ -86,18 +96,37 @@ pub struct Attempt<'a, Req, Res, E> {
     number: u32,
     started: Option<Instant>,
     request: &'a mut Req,
-    result: Result<&'a Res, &'a E>,
+    pub(super) result: &'a mut Result<Res, E>,
     verdict: Verdict,
     pub(super) memory: &'a mut Memory,
 }
 
 /// What is remembered from attempt to attempt of one call.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Default)]
 pub(super) struct Memory {
     /// The last wait.
     pub(super) waited: Option<Duration>,
     /// Whether it was repeated at once, free of charge, because nothing had been processed.
     pub(super) was_free: bool,
+    /// What few policies need.
+    rare: Option<Box<Rare>>,
+}
+
+#[derive(Default)]
+struct Rare {
+    state: Option<Box<dyn Any + Send>>,
+    wait: Option<Waiting>,
+}
+
+/// A wait that is no length of time.
+pub(super) type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Memory {
+    /// The wait that the policy asked for, if it asked for such a one.
+    #[inline]
+    pub(super) fn take_wait(&mut self) -> Option<Waiting> {
+        self.rare.as_mut()?.wait.take()
+    }
 }
 
 impl<'a, Req, Res, E> Attempt<'a, Req, Res, E> {
@@ -105,7 +134,7 @@ impl<'a, Req, Res, E> Attempt<'a, Req, Res, E> {
         number: u32,
         started: Option<Instant>,
         request: &'a mut Req,
-        result: Result<&'a Res, &'a E>,
+        result: &'a mut Result<Res, E>,
         verdict: Verdict,
         memory: &'a mut Memory,
     ) -> Self {
@@ -141,8 +170,14 @@ impl<'a, Req, Res, E> Attempt<'a, Req, Res, E> {
     /// # Errors
     ///
     /// The inner service's.
-    pub fn result(&self) -> Result<&'a Res, &'a E> {
-        self.result
+    pub fn result(&self) -> Result<&Res, &E> {
+        self.result.as_ref()
+    }
+
+    /// The request that would be sent next, and how this attempt ended.
+    #[cfg(feature = "tower")]
+    pub(super) fn parts(&mut self) -> (&mut Req, &mut Result<Res, E>) {
+        (self.request, self.result)
     }
 
     /// What that means.
@@ -155,6 +190,23 @@ impl<'a, Req, Res, E> Attempt<'a, Req, Res, E> {
     #[must_use]
     pub fn waited(&self) -> Option<Duration> {
         self.memory.waited
+    }
+
+    /// What the policy remembers of this call, from attempt to attempt: its own value, made when it is first asked for.
+    pub fn state<T: Send + 'static>(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        let slot = &mut self.memory.rare.get_or_insert_default().state;
+        if !slot.as_ref().is_some_and(|state| state.is::<T>()) {
+            *slot = Some(Box::new(make()));
+        }
+        let state = slot.as_mut().and_then(|state| state.downcast_mut());
+        state.expect("a value of this type was there, or has just been put there")
+    }
+
+    /// Another attempt when this future is ready: for a policy that waits for something else than time. The deadline of the
+    /// call does not end such a wait; a timeout above the layer does.
+    pub fn again_when(&mut self, ready: impl Future<Output = ()> + Send + 'static) -> Decision {
+        self.memory.rare.get_or_insert_default().wait = Some(Box::pin(ready));
+        Decision::Again { after: Duration::ZERO }
     }
 }
 
@@ -193,6 +245,10 @@ where
 
     fn max_attempts(&self) -> NonZeroU32 {
         (**self).max_attempts()
+    }
+
+    fn share(&self, request: &Req) -> Option<NonZeroU32> {
+        (**self).share(request)
     }
 
     fn begin(&self, request: &mut Req) {
@@ -285,6 +341,10 @@ where
 
     fn max_attempts(&self) -> NonZeroU32 {
         self.attempts
+    }
+
+    fn share(&self, request: &Req) -> Option<NonZeroU32> {
+        request.call().and_then(|call| call.most_attempts)
     }
 
     fn may_repeat(&self, request: &Req) -> bool {

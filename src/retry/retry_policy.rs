@@ -211,6 +211,11 @@ where
     }
 
     #[inline]
+    fn share(&self, request: &Req) -> Option<NonZeroU32> {
+        self.repeat.reader().call(request).and_then(|call| call.most_attempts)
+    }
+
+    #[inline]
     fn begin(&self, request: &mut Req) {
         if let Some(budget) = &self.budget {
             budget.arrive(upstream(self.repeat.reader().call(request)));
@@ -256,8 +261,6 @@ impl<C, R> RetryPolicy<C, R> {
         let status = attempt.result().ok().and_then(|response| self.classifier.status(response));
         let rule = self.rule(verdict, status);
         let attempts = rule.and_then(|rule| rule.attempts).unwrap_or(self.settings.attempts);
-        // A fallback above gives each target a share of what the whole chain may make.
-        let attempts = call.and_then(|call| call.most_attempts).map_or(attempts, |most| attempts.min(most));
         if attempt.number() >= attempts.get() {
             return Err(StopCause::Attempts);
         }

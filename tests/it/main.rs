@@ -18,6 +18,7 @@ mod outages;
 mod outcome;
 mod requests;
 mod respond;
+#[cfg(feature = "hyper")]
 mod retry_wire;
 mod simulated;
 mod stack;

@@ -1,6 +1,5 @@
 //! Retry over real connections on loopback: what a client meets when a server goes away.
 
-use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -12,8 +11,9 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use seawall::call::CallBody;
+use seawall::hyper::HyperErrors;
 use seawall::retry::{RetryLayer, RetryPolicy};
-use seawall::{BoxError, Class, Reach, Verdict, classify, provider};
+use seawall::{BoxError, Reach};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower::{Layer, Service, ServiceExt};
@@ -148,39 +148,9 @@ async fn a_connection_that_cannot_be_made_is_tried_again() {
         counted.fetch_add(1, SeqCst);
         request
     });
-    let policy = RetryPolicy::builder().patient_connect().classify(proofs()).build().unwrap();
+    let policy = RetryPolicy::builder().patient_connect().build().unwrap();
     assert!(RetryLayer::new(policy).layer(inner).oneshot(post(address, PROMPT.into())).await.is_err());
     assert_eq!(attempts.load(SeqCst), 5, "a POST too: nothing was sent");
-}
-
-/// What hyper's errors prove. The connection was not made: nothing was sent. The stream was refused, or stands above the last
-/// one of a GOAWAY: it was not processed.
-fn proofs() -> impl seawall::Classify<Response<Incoming>, BoxError> {
-    let of_error = |error: &BoxError| {
-        let mut link: Option<&(dyn Error + 'static)> = Some(&**error);
-        while let Some(error) = link {
-            if error
-                .downcast_ref::<hyper_util::client::legacy::Error>()
-                .is_some_and(hyper_util::client::legacy::Error::is_connect)
-            {
-                return Some(Reach::Unsent);
-            }
-            if let Some(error) = error.downcast_ref::<h2::Error>() {
-                let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
-                let above_the_last = error.is_go_away() && error.is_remote();
-                return (refused || above_the_last).then_some(Reach::Unprocessed);
-            }
-            link = error.source();
-        }
-        None
-    };
-    classify::or_else(
-        move |result: Result<&Response<Incoming>, &BoxError>| {
-            let reach = result.err().and_then(of_error)?;
-            Some(Verdict::new(Class::Transient).with_reach(reach))
-        },
-        provider::HeadClassifier,
-    )
 }
 
 /// An HTTP/2 frame.
@@ -235,7 +205,7 @@ async fn attempts_against(answer: Vec<u8>) -> usize {
         }
     })
     .await;
-    let policy = RetryPolicy::builder().attempts(2).classify(proofs()).build().unwrap();
+    let policy = RetryPolicy::builder().attempts(2).classify(HyperErrors::new()).build().unwrap();
     let result = RetryLayer::new(policy).layer(client(true)).oneshot(post(address, PROMPT.into())).await;
     assert!(result.is_err());
     requests.load(SeqCst)
@@ -247,9 +217,49 @@ async fn b008_a_refused_stream_and_a_goaway_below_ours_prove_that_nothing_was_do
     assert_eq!(attempts_against(goaway(0)).await, 2, "our stream 1 is above the last one");
     assert_eq!(attempts_against(frame(RST_STREAM, 0, 1, &REFUSED_STREAM.to_be_bytes())).await, 2);
     assert_eq!(attempts_against(goaway(1)).await, 1, "ours may have been done");
+    let broken = frame(GOAWAY, 0, 0, &[1_u32.to_be_bytes(), 2_u32.to_be_bytes()].concat());
+    assert_eq!(attempts_against(broken).await, 1, "whatever went wrong on the connection");
     assert_eq!(
         attempts_against(frame(RST_STREAM, 0, 1, &2_u32.to_be_bytes())).await,
         1,
         "an internal error too"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_closed_connection_had_not_taken_up_was_not_sent() {
+    let (address, _) = server(async |stream: TcpStream, _: Arc<AtomicUsize>| {
+        drop(stream);
+        Ok(())
+    })
+    .await;
+    let stream = hyper_util::rt::TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake::<_, CallBody>(stream).await.unwrap();
+    drop(connection);
+    let error = BoxError::from(sender.send_request(post(address, PROMPT.into())).await.unwrap_err());
+    assert_eq!(seawall::hyper::reach(&*error), Reach::Unsent, "{error:?}");
+    let unknown = BoxError::from("something else");
+    assert_eq!(seawall::hyper::reach(&*unknown), Reach::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reused_connection_that_closes_is_no_proof() {
+    let (address, requests) = server(async |mut stream: TcpStream, requests: Arc<AtomicUsize>| {
+        for answer in ["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", ""] {
+            if read_request(&mut stream).await?.is_none() {
+                return Ok(());
+            }
+            requests.fetch_add(1, SeqCst);
+            stream.write_all(answer.as_bytes()).await?;
+        }
+        Ok(())
+    })
+    .await;
+    let policy = RetryPolicy::builder().classify(HyperErrors::new()).build().unwrap();
+    let service = RetryLayer::new(policy).layer(client(false));
+    let first = service.clone().oneshot(post(address, PROMPT.into())).await.unwrap();
+    first.into_body().collect().await.unwrap();
+    let error = service.oneshot(post(address, PROMPT.into())).await.unwrap_err();
+    assert_eq!((seawall::hyper::reach(&*error), requests.load(SeqCst)), (Reach::Unknown, 2));
 }

@@ -34,3 +34,12 @@ fn the_recommended_stack_recovers_within_ten_seconds_where_the_usual_one_never_d
     assert_eq!(recovery(&usual), None, "{usual:?}");
     assert!(usual[32..].iter().all(|served| *served < 0.5), "not even long after: {usual:?}");
 }
+
+#[test]
+fn with_the_breakers_defaults_it_recovers_when_the_breaker_looks_again() {
+    let ours = virtual_time(storm::storm(storm::ours_by_default, 55));
+    let seconds = recovery(&ours).expect("it recovers");
+    // It opened in the freeze's second second, for 30 s and up to a tenth more or less.
+    assert!((11..=26).contains(&seconds), "{seconds} s: {ours:?}");
+    assert!(ours[50..].iter().all(|served| *served > 0.98), "{ours:?}");
+}

@@ -1,5 +1,7 @@
 //! Scenarios on a paused clock; one upstream with a script.
 
+#[cfg(feature = "tower")]
+mod adapters;
 mod bodies;
 mod decide;
 mod edges;
