@@ -99,6 +99,12 @@ impl<R, P> Bulkhead<R, P> {
         self.core.slots.queued()
     }
 
+    /// Whether neither a slot nor a place in the queue is free: the next call is refused.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.core.slots.is_full()
+    }
+
     /// Changes the limit while calls run.
     ///
     /// A higher limit admits waiters at once. A lower one takes nothing from those that run: the next is admitted when

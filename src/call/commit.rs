@@ -251,6 +251,12 @@ impl<B: Body> CommitBody<B> {
     pub(crate) fn passing(body: B) -> Self {
         Self { frames: ReadAhead::none(body) }
     }
+
+    /// A text of our own.
+    pub(crate) fn text(text: Bytes) -> Self {
+        let frame = (!text.is_empty()).then(|| Ok(Frame::data(text)));
+        Self { frames: ReadAhead::new(frame.into_iter().collect(), None) }
+    }
 }
 
 impl<B: Body<Data = Bytes>> Body for CommitBody<B> {

@@ -29,6 +29,7 @@ pin_project! {
         #[pin]
         state: State<S, Req, M::Future, M::Held>,
         run: Run<Req, M::Response>,
+        note: M::Note,
         mode: M,
         shared: Arc<Shared<S, C>>,
     }
@@ -97,19 +98,19 @@ where
 {
     #[inline]
     pub(super) fn calling(
-        mode: M,
+        (mode, note): (M, M::Note),
         shared: Arc<Shared<S, C>>,
         chain: Chain<M::Response>,
         original: Option<Req>,
         future: M::Future,
     ) -> Self {
         let run = Run { chain: Some(chain), original };
-        Self { state: State::Calling { future }, run, mode, shared }
+        Self { state: State::Calling { future }, run, note, mode, shared }
     }
 
-    pub(super) fn refused(mode: M, shared: Arc<Shared<S, C>>, refusal: Refusal) -> Self {
+    pub(super) fn refused((mode, note): (M, M::Note), shared: Arc<Shared<S, C>>, refusal: Refusal) -> Self {
         let run = Run { chain: None, original: None };
-        Self { state: State::Refused { refusal }, run, mode, shared }
+        Self { state: State::Refused { refusal }, run, note, mode, shared }
     }
 }
 
@@ -181,12 +182,22 @@ where
 
     /// The target has had its time.
     #[cold]
-    fn late(self: Pin<&mut Self>) -> Step<M, S, Req, C> {
-        let label = self.shared.rules.label.clone();
-        let refusal = Refusal::new(RefusalKind::TimedOut(Phase::Total)).with_label(label);
+    fn late(mut self: Pin<&mut Self>) -> Step<M, S, Req, C> {
+        let mut this = self.as_mut().project();
         let fact =
             Fact { verdict: Verdict::new(Class::Stalled), status: None, answered: false, hollow: false };
-        self.failed(fact, M::refused(refusal))
+        match this.run.failed(fact, &this.shared.rules) {
+            Next::Ask(next) => {
+                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                None
+            }
+            Next::Exhausted if !this.run.chain().is_transparent() => Some(self.without_answer()),
+            Next::Stop | Next::Exhausted => {
+                let label = this.shared.rules.label.clone();
+                let refusal = Refusal::new(RefusalKind::TimedOut(Phase::Total)).with_label(label);
+                Some(M::refuse(*this.note, refusal))
+            }
+        }
     }
 
     /// An attempt has failed before anything of it could be passed on.
@@ -287,7 +298,7 @@ where
                 let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done) else {
                     unreachable!("the state was Refused a line ago");
                 };
-                Some(Err(M::refuse(refusal)))
+                Some(M::refuse(*this.note, refusal))
             }
             StateProj::Calling { .. } => None,
             StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
@@ -338,7 +349,7 @@ where
                 this.mode.exhausted(&mut response, || chain.attempts());
                 Ok(response)
             }
-            None => Err(M::refuse(chain.refusal(&this.shared.rules))),
+            None => M::refuse(*this.note, chain.refusal(&this.shared.rules)),
         }
     }
 

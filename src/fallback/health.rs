@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::Target;
+use crate::bulkhead::Bulkhead;
 use crate::circuit_breaker::CircuitBreaker;
 use crate::gate::{ByUpstream, Gate, Keyed, PerKey};
+use crate::token_bucket::TokenBucket;
 
 /// Tells whether a target can serve now, so that the fallback need not ask one that cannot.
 ///
@@ -58,6 +60,34 @@ where
     fn standing(&self, target: &Target) -> Standing {
         match self.find(target.upstream().name()) {
             Some(breaker) if breaker.shut() => Standing::Out(breaker.snapshot().open_left),
+            _ => Standing::Serves,
+        }
+    }
+}
+
+/// A bulkhead an upstream: busy while neither a slot nor a place in the queue is free. Give the layer's
+/// [`gate`](crate::bulkhead::BulkheadLayer::gate).
+impl<R, P> Health for Keyed<Bulkhead<R, P>, ByUpstream>
+where
+    Bulkhead<R, P>: PerKey + Send + Sync,
+{
+    fn standing(&self, target: &Target) -> Standing {
+        match self.find(target.upstream().name()) {
+            Some(bulkhead) if bulkhead.is_full() => Standing::Busy,
+            _ => Standing::Serves,
+        }
+    }
+}
+
+/// A token bucket an upstream: busy while its upstream's hint pauses everybody for longer than they may wait. Give the layer's
+/// [`gate`](crate::token_bucket::TokenBucketLayer::gate).
+impl<U, R> Health for Keyed<TokenBucket<U, R>, ByUpstream>
+where
+    TokenBucket<U, R>: PerKey + Send + Sync,
+{
+    fn standing(&self, target: &Target) -> Standing {
+        match self.find(target.upstream().name()) {
+            Some(bucket) if bucket.is_shut() => Standing::Busy,
             _ => Standing::Serves,
         }
     }

@@ -16,7 +16,7 @@ use super::target::Target;
 use super::trigger::Triggers;
 use crate::call::Call;
 use crate::config_error::ConfigError;
-use crate::gate::{BodyEnd, Head};
+use crate::gate::{BodyEnd, Head, Respond};
 use crate::monitor::{Observer, Observers};
 use crate::refusal::Label;
 use crate::timeout::Limit;
@@ -73,6 +73,13 @@ impl<C, M> FallbackLayer<C, M> {
         F: Fn(&mut Res, &Served) + Copy,
     {
         FallbackLayer { rules: self.rules, mode: Telling(tell) }
+    }
+
+    /// Tells a refusal of its own, that no target is left or none is allowed, as an HTTP response, so that a gateway answers
+    /// with it. It can then stand over any error type. The errors of the inner service stay errors, where there is only one
+    /// target.
+    pub fn respond(self) -> FallbackLayer<C, Respond> {
+        FallbackLayer { rules: self.rules, mode: Respond }
     }
 
     /// The handle to replace the routes with.

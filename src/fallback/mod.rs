@@ -79,13 +79,17 @@
 //! | the call's time is over, none has answered | a refusal [`TimedOut`](crate::RefusalKind::TimedOut) of the total, with the same list |
 //! | only one target was there | whatever it gave, unchanged |
 //!
+//! With [`respond`](FallbackLayer::respond) the refusal is a response, for a gateway.
+//!
 //! A stream that failed before its content is no answer: its head said 200. Neither is a failed response that is not
 //! over after 64 KiB or a second, if another target is left: it is dropped, so that it holds nothing while that is asked.
 //!
 //! # Own types
 //!
 //! Implement [`Aim`](crate::call::Aim) and [`Describe`](crate::call::Describe) for the request, give the builder a classifier,
-//! and end the layer with [`at_head`](FallbackLayer::at_head): an own response commits with its head.
+//! and end the layer with [`at_head`](FallbackLayer::at_head): an own response commits with its head, whatever the route says.
+//! That holds for streaming ones too: what fails in the stream reaches the caller. A library that wants another target then
+//! reads on to the first content itself, in a service below the layer, and answers with an error where there is none.
 //!
 //! # What it costs
 //!

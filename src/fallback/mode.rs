@@ -4,13 +4,13 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::task::{Context, Poll};
 
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use tower_service::Service;
 
 use super::served::{Attempts, Served};
 use crate::call::commit::{Bounds, Goal, Held, Hold};
 use crate::call::{CommitBody, HttpResponse, Outcome};
-use crate::gate::{BodyEnd, Head, asks_inner};
+use crate::gate::{BodyEnd, Head, Respond, RespondNote, asks_inner};
 use crate::refusal::{Failure, Refusal};
 use crate::time::Instant;
 use crate::verdict::{Classify, Verdict};
@@ -26,7 +26,8 @@ pub enum Taken<R, E, H> {
     Held(H),
 }
 
-/// Where a response commits. Implemented for [`BodyEnd`], [`Head`] and [`Telling`]; sealed by its private parts.
+/// Where a response commits, and how a refusal is told. Implemented for [`BodyEnd`], [`Head`], [`Telling`] and [`Respond`];
+/// sealed by its private parts.
 ///
 /// All that the service asks of the inner service goes through this one trait: see `gate/mode.rs`.
 #[diagnostic::on_unimplemented(
@@ -46,7 +47,11 @@ pub trait Ends<S, Req, C> {
     type Future: Future<Output = Self::Output>;
     /// A response that is held back.
     type Held: Holds<Self::Response>;
+    /// What must be remembered of the request.
+    type Note: Copy;
 
+    #[doc(hidden)]
+    fn note(&self, request: &Req) -> Self::Note;
     #[doc(hidden)]
     fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>>;
     #[doc(hidden)]
@@ -59,9 +64,7 @@ pub trait Ends<S, Req, C> {
         plan: impl FnOnce(Option<Instant>) -> Option<(Goal, Bounds)>,
     ) -> Taken<Self::Response, Self::Error, Self::Held>;
     #[doc(hidden)]
-    fn refuse(refusal: Refusal) -> Self::Error;
-    #[doc(hidden)]
-    fn refused(refusal: Refusal) -> Self::Output;
+    fn refuse(note: Self::Note, refusal: Refusal) -> Result<Self::Response, Self::Error>;
     #[doc(hidden)]
     fn serve(&self, response: &mut Self::Response, served: impl FnOnce() -> Served, headers: bool);
     #[doc(hidden)]
@@ -164,22 +167,45 @@ where
     }
 }
 
+/// A classifier for the results of a service, whatever its error type. As [`JudgesFor`], where a refusal is a response.
+pub trait ClassifiesFor<S: Service<Req>, Req> {
+    #[doc(hidden)]
+    fn verdict(&self, result: Result<&S::Response, &S::Error>) -> Verdict;
+}
+
+impl<S, Req, C> ClassifiesFor<S, Req> for C
+where
+    S: Service<Req>,
+    C: Classify<S::Response, S::Error>,
+{
+    #[inline]
+    fn verdict(&self, result: Result<&S::Response, &S::Error>) -> Verdict {
+        self.classify(result)
+    }
+}
+
 /// What the modes do alike.
 macro_rules! judges {
-    ($status:expr, $hollow:expr) => {
+    ($judges:ident, $request:ty, $status:expr, $hollow:expr) => {
         #[inline]
         fn judge(classifier: &C, output: &Self::Output) -> Fact {
-            let verdict = classifier.verdict(output.as_ref());
+            let verdict = <C as $judges<S, $request>>::verdict(classifier, output.as_ref());
             let hollow = !verdict.is_success() && output.as_ref().is_ok_and($hollow);
             let status = output.as_ref().ok().and_then($status).filter(|_| !hollow);
             Fact { verdict, status, answered: output.is_ok(), hollow }
         }
+    };
+}
 
-        fn refuse(refusal: Refusal) -> S::Error {
-            <C as JudgesFor<S, Req>>::refuse(refusal)
-        }
+/// A refusal is an error.
+macro_rules! refuses_by_error {
+    () => {
+        type Note = ();
 
-        fn refused(refusal: Refusal) -> Self::Output {
+        #[inline]
+        fn note(&self, _request: &Req) {}
+
+        fn refuse((): (), refusal: Refusal) -> Result<Self::Response, S::Error> {
             Err(<C as JudgesFor<S, Req>>::refuse(refusal))
         }
     };
@@ -210,7 +236,8 @@ where
     type Error = S::Error;
     type Held = Infallible;
     asks_inner!(S, Req);
-    judges!(|_| None, |_| false);
+    refuses_by_error!();
+    judges!(JudgesFor, Req, |_| None, |_| false);
     as_it_is!();
 
     #[inline]
@@ -234,7 +261,8 @@ where
     type Error = S::Error;
     type Held = Infallible;
     asks_inner!(S, Req);
-    judges!(|_| None, |_| false);
+    refuses_by_error!();
+    judges!(JudgesFor, Req, |_| None, |_| false);
     as_it_is!();
 
     fn serve(&self, response: &mut S::Response, served: impl FnOnce() -> Served, _headers: bool) {
@@ -260,49 +288,74 @@ where
     }
 }
 
+/// Responses over HTTP can be held back, and told who served them.
+macro_rules! over_http {
+    ($request:ty, $judges:ident) => {
+        type Response = Response<CommitBody<<S::Response as HttpResponse>::Body>>;
+        type Error = S::Error;
+        type Held = Hold<<S::Response as HttpResponse>::Body>;
+        asks_inner!(S, $request);
+        judges!($judges, $request, |response| Some(response.http_status()), HttpResponse::is_hollow);
+
+        fn take(
+            output: Self::Output,
+            plan: impl FnOnce(Option<Instant>) -> Option<(Goal, Bounds)>,
+        ) -> Taken<Self::Response, S::Error, Self::Held> {
+            let response = match output {
+                Ok(response) => response.into_http(),
+                Err(error) => return Taken::Error(error),
+            };
+            let sent = Outcome::of(&response).map(|outcome| outcome.sent());
+            let held = match plan(sent) {
+                Some((goal, bounds)) => Hold::new(response, goal, bounds),
+                None => Err(response),
+            };
+            match held {
+                Ok(held) => Taken::Held(held),
+                Err(response) => Taken::Response(response.map(CommitBody::passing)),
+            }
+        }
+
+        fn serve(&self, response: &mut Self::Response, served: impl FnOnce() -> Served, headers: bool) {
+            let served = served();
+            if headers {
+                let asked = HeaderValue::from(served.attempts.asked() + 1);
+                response.headers_mut().insert("x-targets-asked", asked);
+                if let Ok(name) = HeaderValue::from_str(served.target.upstream().name().as_str()) {
+                    response.headers_mut().insert("x-served-by", name);
+                }
+            }
+            response.extensions_mut().insert(served);
+        }
+
+        fn exhausted(&self, response: &mut Self::Response, attempts: impl FnOnce() -> Attempts) {
+            response.extensions_mut().insert(attempts());
+        }
+    };
+}
+
 impl<S, Req, C> Ends<S, Req, C> for BodyEnd
 where
     S: Service<Req, Response: HttpResponse>,
     C: JudgesFor<S, Req>,
 {
-    type Response = Response<CommitBody<<S::Response as HttpResponse>::Body>>;
-    type Error = S::Error;
-    type Held = Hold<<S::Response as HttpResponse>::Body>;
-    asks_inner!(S, Req);
-    judges!(|response| Some(response.http_status()), HttpResponse::is_hollow);
+    over_http!(Req, JudgesFor);
+    refuses_by_error!();
+}
 
-    fn take(
-        output: Self::Output,
-        plan: impl FnOnce(Option<Instant>) -> Option<(Goal, Bounds)>,
-    ) -> Taken<Self::Response, S::Error, Self::Held> {
-        let response = match output {
-            Ok(response) => response.into_http(),
-            Err(error) => return Taken::Error(error),
-        };
-        let sent = Outcome::of(&response).map(|outcome| outcome.sent());
-        let held = match plan(sent) {
-            Some((goal, bounds)) => Hold::new(response, goal, bounds),
-            None => Err(response),
-        };
-        match held {
-            Ok(held) => Taken::Held(held),
-            Err(response) => Taken::Response(response.map(CommitBody::passing)),
-        }
+impl<S, B, C> Ends<S, Request<B>, C> for Respond
+where
+    S: Service<Request<B>, Response: HttpResponse>,
+    C: ClassifiesFor<S, Request<B>>,
+{
+    type Note = RespondNote;
+    over_http!(Request<B>, ClassifiesFor);
+
+    fn note(&self, request: &Request<B>) -> RespondNote {
+        RespondNote::of(request)
     }
 
-    fn serve(&self, response: &mut Self::Response, served: impl FnOnce() -> Served, headers: bool) {
-        let served = served();
-        if headers {
-            let asked = HeaderValue::from(served.attempts.asked() + 1);
-            response.headers_mut().insert("x-targets-asked", asked);
-            if let Ok(name) = HeaderValue::from_str(served.target.upstream().name().as_str()) {
-                response.headers_mut().insert("x-served-by", name);
-            }
-        }
-        response.extensions_mut().insert(served);
-    }
-
-    fn exhausted(&self, response: &mut Self::Response, attempts: impl FnOnce() -> Attempts) {
-        response.extensions_mut().insert(attempts());
+    fn refuse(note: RespondNote, refusal: Refusal) -> Result<Self::Response, S::Error> {
+        Ok(note.tell(&refusal).map(CommitBody::text))
     }
 }

@@ -78,6 +78,7 @@ where
     #[inline]
     fn call(&mut self, request: Req) -> Self::Future {
         let rules = &*self.shared.rules;
+        let mode = (self.mode, self.mode.note(&request));
         let routes = self.routes.get(&rules.routes).clone();
         let chain = Chain::new(routes, &request, rules);
         let (chain, aimed) = match chain {
@@ -92,7 +93,7 @@ where
                 // Nothing of it is kept that no target can get any more.
                 let original = if chain.may_go_on() { Some(request) } else { None };
                 let future = self.mode.call(&mut self.inner, aimed);
-                ResponseFuture::calling(self.mode, self.shared.clone(), chain, original, future)
+                ResponseFuture::calling(mode, self.shared.clone(), chain, original, future)
             }
             (chain, _) => {
                 // What the readied instance had reserved is free for others.
@@ -104,7 +105,7 @@ where
                     }
                     None => no_target(rules),
                 };
-                ResponseFuture::refused(self.mode, self.shared.clone(), refusal)
+                ResponseFuture::refused(mode, self.shared.clone(), refusal)
             }
         }
     }

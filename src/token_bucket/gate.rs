@@ -293,12 +293,7 @@ where
     type Wait = Wait<U, R>;
 
     fn shut(&self) -> bool {
-        // Whatever comes is refused while a pause lasts longer than anybody may wait.
-        let core = &self.state.core;
-        core.may_be_paused() && {
-            let patience = self.state.config.max_wait.map_or(0, |wait| State::<U, R>::after(0, wait));
-            core.paused_for(self.state.now()) > patience
-        }
+        self.is_shut()
     }
 
     #[inline]

@@ -43,6 +43,16 @@ impl<U, R> TokenBucket<U, R> {
         self.state.core.waiters()
     }
 
+    /// Whether whatever comes is refused: a pause lasts longer than anybody may wait.
+    #[must_use]
+    pub fn is_shut(&self) -> bool {
+        let core = &self.state.core;
+        core.may_be_paused() && {
+            let patience = self.state.config.max_wait.map_or(0, |wait| State::<U, R>::after(0, wait));
+            core.paused_for(self.state.now()) > patience
+        }
+    }
+
     /// How long a pause still lasts.
     #[must_use]
     pub fn paused_for(&self) -> Duration {

@@ -1,8 +1,11 @@
 //! Asks one target after the other: what the caller sees, and what the providers saw. All on a paused clock.
 
 mod behaviours;
+mod cancel;
 mod cases;
+mod health;
 mod orders;
 mod own;
 pub(crate) mod provider;
+mod respond;
 mod rules;

@@ -48,6 +48,8 @@ pub(super) enum Reply {
     Reset,
     /// Nothing, ever.
     Silent,
+    /// The client panics when it is polled.
+    Panics,
 }
 
 /// What comes of a body.
@@ -58,6 +60,7 @@ pub(super) enum Step {
     Trailers(HeaderMap),
     Cut,
     Stall,
+    Panic,
 }
 
 pub(super) fn status(status: u16, body: &'static str) -> Reply {
@@ -173,6 +176,7 @@ impl Service<Request<CallBody>> for Providers {
             match this.next(&host) {
                 Reply::Reset => Err("connection reset".into()),
                 Reply::Silent => std::future::pending().await,
+                Reply::Panics => panic!("by the test, before the head"),
                 Reply::Answer { after, status, headers, steps } => {
                     sleep(after).await;
                     let mut response = Response::builder().status(status);
@@ -217,6 +221,7 @@ impl Body for Script {
                 Some(Step::Send(data)) => Some(Ok(Frame::data(data))),
                 Some(Step::Trailers(trailers)) => Some(Ok(Frame::trailers(trailers))),
                 Some(Step::Cut) => Some(Err("connection reset".into())),
+                Some(Step::Panic) => panic!("by the test, in the body"),
                 Some(Step::Stall) => {
                     self.steps.push_front(Step::Stall);
                     return Poll::Pending;
