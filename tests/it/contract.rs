@@ -267,3 +267,24 @@ async fn a_bulkhead_that_said_later_does_not_deadlock_over_a_limit_of_one() {
     read(second.into_body()).await;
     assert_eq!((handle.in_flight(), handle.queued()), (0, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn b175_what_was_not_polled_ready_is_readied_and_never_runs_without_a_permit() {
+    let probe = Probe::new();
+    probe.script.pending_future.store(1, SeqCst);
+    let layer = BulkheadLayer::new(1);
+    let bulkhead = layer.gate().clone();
+    let mut service = layer.layer(probe.clone());
+    // The probe panics if it is called without having been polled ready.
+    let mut first = Box::pin(service.call(request()));
+    let mut second = Box::pin(service.call(request()));
+    assert!(poll_once(first.as_mut()).is_pending());
+    assert!(poll_once(second.as_mut()).is_pending());
+    assert_eq!((bulkhead.in_flight(), bulkhead.queued(), probe.script.calls()), (1, 1, 1));
+    // Closed while it waits: a typed refusal, and no silent run.
+    bulkhead.set_limit(0);
+    let Poll::Ready(Err(error)) = poll_once(second.as_mut()) else { panic!("nothing more is admitted") };
+    assert_eq!(error.refusal().unwrap().kind(), RefusalKind::Full);
+    drop(first);
+    assert_eq!((bulkhead.in_flight(), probe.script.calls()), (0, 1));
+}

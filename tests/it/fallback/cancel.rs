@@ -175,3 +175,22 @@ async fn a_panic_at_any_attempt_gives_everything_back_and_harms_no_other_call() 
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn b185_no_call_that_was_left_goes_on_in_the_background() {
+    let gate = TestGate::default();
+    let endless = steps(vec![send(TOKEN), Step::Stall]);
+    let providers = Providers::new().on("a", [endless]);
+    let below = ServiceBuilder::new().layer(GateLayer::from_gate(gate.clone())).layer(OutcomeLayer::new());
+    let client = over(IntakeLayer::new(), two(), below.service(providers.clone()));
+    let mut clients = Vec::new();
+    for _ in 0..100 {
+        let mut body = Box::pin(client.clone().oneshot(request(CHAT)).await.unwrap().into_body());
+        assert!(body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop())).is_ready());
+        clients.push(body);
+    }
+    assert_eq!((gate.held(), providers.alive.now()), (100, 100));
+    drop(clients);
+    assert_eq!((gate.held(), providers.alive.now(), gate.ends().len()), (0, 0, 100));
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0, "nothing was spawned");
+}

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Request;
 use http_body_util::BodyExt;
 use seawall::call::{CallBody, Credential, IntakeLayer, OutcomeLayer, Upstream};
-use seawall::fallback::{Attempts, FallbackLayer, Route, Routes, Target};
+use seawall::fallback::{Attempts, Commit, FallbackLayer, Route, Routes, Target};
 use seawall::{BoxError, Class, Failure, RefusalKind};
 use tower::{Layer, Service, ServiceExt};
 
@@ -348,4 +349,50 @@ async fn a_body_that_was_sent_and_not_kept_is_not_sent_by_halves() {
     let got = read(stack.oneshot(request).await.unwrap()).await;
     assert_eq!((got.status, providers.asked().len()), (503, 1));
     assert_eq!(providers.seen()[0].body, "one two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b091_the_providers_of_all_scenarios_notice_a_foreign_secret() {
+    let leaks = |request: Request<CallBody>| {
+        let providers = Providers::new().on("a", [ok()]);
+        tokio::spawn(async move { drop(providers.oneshot(request).await) })
+    };
+    let to_a = || Request::post("https://a/v1").header("authorization", "Bearer secret-of-a");
+    assert!(leaks(to_a().body(CallBody::empty()).unwrap()).await.is_ok());
+    let header = to_a().header("x-api-key", "secret-of-b").body(CallBody::empty()).unwrap();
+    let body = to_a().body(CallBody::from("secret-of-caller")).unwrap();
+    let mut query = to_a().body(CallBody::empty()).unwrap();
+    *query.uri_mut() = "https://a/v1?key=secret-of-c".parse().unwrap();
+    for request in [header, body, query] {
+        assert!(leaks(request).await.unwrap_err().is_panic());
+    }
+    let shown = std::panic::catch_unwind(|| without_secret(&"Bearer secret-of-a"));
+    assert!(shown.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn b172_an_encoded_answer_passes_with_its_length_its_tag_and_its_bytes() {
+    let plain = ANSWER.repeat(20);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, plain.as_bytes()).unwrap();
+    let bytes = Bytes::from(gzip.finish().unwrap());
+    let (half, rest) = (bytes.slice(..bytes.len() / 2), bytes.slice(bytes.len() / 2..));
+    let headers = vec![
+        ("content-type", "application/json".into()),
+        ("content-encoding", "gzip".into()),
+        ("content-length", bytes.len().to_string()),
+        ("etag", "\"tag\"".into()),
+    ];
+    let steps = vec![Step::Send(half), Step::Send(rest)];
+    let reply = Reply::Answer { after: Duration::ZERO, status: 200, headers: headers.clone(), steps };
+    for commit in [Commit::Head, Commit::FirstContent, Commit::End] {
+        let providers = Providers::new().on("a", [reply.clone()]);
+        let layer = FallbackLayer::new(routes(route().commit(commit)));
+        let response = client(layer, &providers).oneshot(request(CHAT)).await.unwrap();
+        for (name, value) in &headers {
+            assert_eq!(response.headers()[*name], value.as_str());
+        }
+        assert_eq!(response.headers().len(), headers.len());
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), bytes);
+    }
 }

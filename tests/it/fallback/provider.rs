@@ -15,7 +15,7 @@ use seawall::BoxError;
 use seawall::call::{Call, CallBody, Credential, Describe, IntakeLayer, OutcomeLayer, Upstream};
 use seawall::fallback::{FallbackLayer, Route, Routes, Served, Target};
 use tokio::time::{Sleep, sleep};
-use tower::util::BoxCloneService;
+use tower::util::{BoxCloneService, MapErr};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::support::{Gauge, GaugeGuard};
@@ -171,6 +171,7 @@ impl Service<Request<CallBody>> for Providers {
             let (head, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
             let host = head.uri.host().unwrap_or_default().to_owned();
+            only_the_secret_of(&host, &head, &body);
             let seen = Seen { host: host.clone(), uri: head.uri, headers: head.headers, body, call };
             this.seen.lock().unwrap().push(seen);
             match this.next(&host) {
@@ -188,6 +189,31 @@ impl Service<Request<CallBody>> for Providers {
             }
         })
     }
+}
+
+/// What every provider of every scenario looks for: a secret of anybody else, the caller included.
+fn only_the_secret_of(host: &str, head: &http::request::Parts, body: &Bytes) {
+    // Sensitive headers hide in `Debug`: their values are looked at one by one.
+    let values = head.headers.values().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let all = format!("{} {} {}", head.uri, values.collect::<Vec<_>>().join(" "), body.escape_ascii());
+    let own = format!("secret-of-{host}");
+    assert_eq!(all.matches("secret-of-").count(), all.matches(&own).count(), "{host} got {all}");
+}
+
+/// What is looked for in all that is shown: no secret stands there.
+pub(super) fn without_secret(shown: &impl std::fmt::Debug) {
+    let shown = format!("{shown:?}");
+    assert!(!shown.contains("secret-of-"), "{shown}");
+}
+
+/// An error whose texts and sources tell no secret.
+fn discreet(error: BoxError) -> BoxError {
+    let mut link: Option<&dyn std::error::Error> = Some(&*error);
+    while let Some(each) = link {
+        without_secret(&(each, each.to_string()));
+        link = each.source();
+    }
+    error
 }
 
 /// A body that follows its steps.
@@ -259,7 +285,8 @@ pub(super) fn routes(route: Route) -> Routes {
 }
 
 pub(super) fn two() -> FallbackLayer {
-    FallbackLayer::new(routes(route()))
+    let builder = FallbackLayer::builder(routes(route()));
+    builder.observer(|event: &seawall::monitor::Event<'_>| without_secret(event)).build().unwrap()
 }
 
 pub(super) const CHAT: &str = r#"{"model":"large","messages":[{"role":"user","content":"Hi"}]}"#;
@@ -279,7 +306,7 @@ pub(super) fn client(
     providers: &Providers,
 ) -> Client<impl Body<Data = Bytes, Error = BoxError> + Send + use<>> {
     let service = ServiceBuilder::new().layer(IntakeLayer::new()).layer(layer).layer(OutcomeLayer::new());
-    BoxCloneService::new(service.service(providers.clone()))
+    BoxCloneService::new(MapErr::new(service.service(providers.clone()), discreet))
 }
 
 /// What the caller got.
@@ -305,6 +332,8 @@ where
 {
     let (head, body) = response.into_parts();
     let (data, _, error) = crate::support::read(body).await;
+    without_secret(&(&head, head.extensions.get::<Served>(), String::from_utf8_lossy(&data), &error));
+    without_secret(&head.extensions.get::<seawall::fallback::Attempts>());
     Got {
         status: head.status.as_u16(),
         headers: head.headers,
@@ -337,5 +366,6 @@ where
     S::Future: Send,
     B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
 {
-    BoxCloneService::new(intake.layer(layer.layer(inner)))
+    without_secret(&layer);
+    BoxCloneService::new(MapErr::new(intake.layer(layer.layer(inner)), discreet))
 }
