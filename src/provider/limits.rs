@@ -111,6 +111,13 @@ impl Limits {
         Self::read_at(headers, hint::now(headers, wall))
     }
 
+    /// Whether any header's name begins as those do that are read: a quick look.
+    pub(crate) fn may_be_in(headers: &HeaderMap) -> bool {
+        const BEGINNINGS: [&str; 6] =
+            ["x-rate", "rate", "anthropic-rate", "x-token", "x-endpoint", "x-trial"];
+        headers.keys().any(|name| BEGINNINGS.iter().any(|beginning| name.as_str().starts_with(beginning)))
+    }
+
     /// The same, at a time that was read from the head.
     pub(crate) fn read_at(headers: &HeaderMap, now: Duration) -> Self {
         let mut drafts: [Option<Draft>; MOST] = [None; MOST];

@@ -38,7 +38,7 @@ impl<B> ReadLimits<Response<B>> for ProviderLimits {
         if throttled && let Some(wait) = hint::read(headers, &[], SystemWall.since_epoch()) {
             say(Said::Wait(wait));
         }
-        if headers.keys().any(|name| name.as_str().contains("limit")) {
+        if Limits::may_be_in(headers) {
             for limit in Limits::read(headers, SystemWall.since_epoch()).iter() {
                 if let Some(stated) = stated(limit) {
                     say(Said::Limit(stated));

@@ -327,3 +327,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn whatever_says_something_is_seen_by_the_quick_look() {
+    for name in [
+        "x-ratelimit-limit-requests",
+        "x-rate-limit-remaining-minute",
+        "x-ratelimitbysize-remaining",
+        "ratelimitbysize-limit",
+        "ratelimit-limit",
+        "ratelimit",
+        "anthropic-ratelimit-tokens-limit",
+        "x-tokenlimit-limit",
+        "x-endpoint-monthly-call-limit",
+        "x-trial-endpoint-call-limit",
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/json".parse().unwrap());
+        assert!(!Limits::may_be_in(&headers));
+        headers.insert(name, "1".parse().unwrap());
+        assert!(Limits::may_be_in(&headers), "{name}");
+    }
+}
