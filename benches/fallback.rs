@@ -15,6 +15,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use seawall::call::{Aim, Call, CallBody, Credential, Describe, Destination, IntakeLayer, Misfit, Upstream};
 use seawall::fallback::{FallbackLayer, Route, Routes, Target};
+use seawall::retry::{RetryLayer, RetryPolicy};
 use seawall::{BoxError, Verdict, classify};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service};
@@ -129,6 +130,35 @@ fn own(c: &mut Criterion) {
     group.finish();
 }
 
+/// 4 KB of JSON and 12 headers, as a server of hyper's makes such a request: values are slices of what it has read, names
+/// that it does not know are its own.
+fn request(body: &Bytes) -> Request<Full<Bytes>> {
+    const HEADERS: [(&str, &str); 12] = [
+        ("host", "gateway.example"),
+        ("content-type", "application/json"),
+        ("content-length", "4100"),
+        ("accept", "text/event-stream"),
+        ("accept-encoding", "identity"),
+        ("user-agent", "OpenAI/Python 2.9.0"),
+        ("authorization", "Bearer sk-of-the-caller"),
+        ("x-request-id", "0a1b2c3d-4e5f"),
+        ("x-stainless-lang", "python"),
+        ("x-stainless-os", "Linux"),
+        ("x-stainless-retry-count", "0"),
+        ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+    ];
+    let read = Bytes::from(HEADERS.map(|(_, value)| value).concat());
+    let mut request = Request::post("https://gateway.example/v1/chat/completions");
+    let mut at = 0;
+    for (name, value) in HEADERS {
+        let slice = read.slice(at..at + value.len());
+        at += value.len();
+        let value = http::HeaderValue::from_maybe_shared(slice).expect("legal in a header");
+        request = request.header(name, value);
+    }
+    request.body(Full::new(body.clone())).unwrap_or_else(|_| unreachable!("these are legal headers"))
+}
+
 fn over_http(c: &mut Criterion) {
     let upstream = |name: &str| {
         let upstream = Upstream::new(name, "https://api.example.com/v1").expect("it is a URL");
@@ -137,28 +167,34 @@ fn over_http(c: &mut Criterion) {
     let route = Route::to("large").target(Target::at("a").model("m")).target(Target::at("b").model("n"));
     let routes = Routes::builder().upstream(upstream("a")).upstream(upstream("b")).route(route).build();
     let fallback = FallbackLayer::new(routes.expect("the routes fit together"));
-    let mut service = IntakeLayer::new().layer(fallback.layer(Http));
     let words = "word ".repeat(800);
     let body =
         Bytes::from(format!(r#"{{"messages":[{{"role":"user","content":"{words}"}}],"model":"large"}}"#));
-    let request = || {
-        let mut request = Request::post("https://gateway.example/v1/chat/completions");
-        for n in 0..11 {
-            request = request.header(format!("x-header-{n}"), "a value of usual length");
-        }
-        let request = request.header("content-type", "application/json").body(Full::new(body.clone()));
-        request.unwrap_or_else(|_| unreachable!("these are legal headers"))
-    };
-    let counted = allocation_counter::measure(|| drop(black_box(request()))).count_total;
-    let info = allocation_counter::measure(|| {
-        if let Ok(response) = call(&mut service, request()) {
+    let retry = || RetryLayer::new(RetryPolicy::llm());
+    one(c, "intake", &body, IntakeLayer::new().layer(Http));
+    one(c, "intake_and_aim", &body, IntakeLayer::new().layer(fallback.layer(Http)));
+    let stack = retry().layer(fallback.layer(retry().layer(Http)));
+    one(c, "intake_and_aim_between_retries", &body, IntakeLayer::new().layer(stack));
+}
+
+fn one<S, B>(c: &mut Criterion, name: &str, body: &Bytes, mut service: S)
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<B>>,
+    B: http_body::Body,
+{
+    let counted = allocation_counter::measure(|| drop(black_box(request(body)))).count_total;
+    let mut served = || {
+        if let Ok(response) = call(&mut service, request(body)) {
             drain(response.into_body());
         }
-    });
-    eprintln!("intake, fallback and aim: {} allocations", info.count_total - counted);
-    c.bench_function("fallback_http/intake_and_aim", |b| {
+    };
+    // What is shared by all calls is made by the first.
+    served();
+    let info = allocation_counter::measure(served);
+    eprintln!("{name}: {} allocations", info.count_total - counted);
+    c.bench_function(&format!("fallback_http/{name}"), |b| {
         b.iter_batched(
-            request,
+            || request(body),
             |request| black_box(call(&mut service, request).is_ok()),
             criterion::BatchSize::SmallInput,
         );

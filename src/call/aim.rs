@@ -190,8 +190,16 @@ fn aim_path<'a>(path: &'a str, model: Option<&Key>) -> (Cow<'a, str>, bool) {
 
 /// Where a path names a model: `/models/<model>:method`, `/model/<model>/method`, `/deployments/<model>/…`.
 fn model_in_path(path: &str) -> Option<(usize, usize)> {
-    const BEFORE: [&str; 3] = ["/models/", "/model/", "/deployments/"];
-    let start = BEFORE.iter().filter_map(|before| path.rfind(before).map(|at| at + before.len())).max()?;
+    let (mut start, mut at) = (None, 0);
+    for segment in path.split('/') {
+        let end = at + segment.len();
+        let is_before = matches!(segment, "models" | "model" | "deployments");
+        if is_before && at > 0 && end < path.len() {
+            start = Some(end + 1);
+        }
+        at = end + 1;
+    }
+    let start = start?;
     let rest = path.get(start..)?;
     let segment = rest.split('/').next().unwrap_or(rest);
     // Gemini's method follows the last colon. Bedrock's names have colons before a version, and methods behind a slash.
@@ -248,7 +256,12 @@ fn length_of(body: &CallBody) -> Option<usize> {
 
 /// Makes the headers that describe the body true again.
 fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
-    const DIGESTS: [&str; 4] = ["content-digest", "repr-digest", "digest", "content-md5"];
+    static DIGESTS: [HeaderName; 4] = [
+        HeaderName::from_static("content-digest"),
+        HeaderName::from_static("repr-digest"),
+        HeaderName::from_static("digest"),
+        HeaderName::from_static("content-md5"),
+    ];
     if let Some(length) = length {
         let chunked = headers.remove(TRANSFER_ENCODING).is_some();
         if chunked || headers.contains_key(CONTENT_LENGTH) {
@@ -256,7 +269,7 @@ fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
         }
     }
     if rewritten {
-        for name in DIGESTS {
+        for name in &DIGESTS {
             headers.remove(name);
         }
     }

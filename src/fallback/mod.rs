@@ -94,7 +94,11 @@
 //! # What it costs
 //!
 //! A call that its first target serves: a copy of the request, two shared counts, no lock, no clock; nothing is
-//! allocated beyond that copy, for own types. Over HTTP also a box for the body that is looked at, and one for [`Served`].
+//! allocated beyond that copy, for own types. Over HTTP also a box for the body that is looked at, and [`Served`]. The copy of
+//! a request over HTTP: its headers (two allocations, and one for each name that `http` does not know, the first time),
+//! its extensions (two, and one each), its URL, the body with another model. That is 16 for 12 headers of which five have
+//! such names, and 13 more with a retry on each side, which keeps a copy of its own. A target that is the only one gets the same
+//! copy, and nothing is kept.
 //!
 //! # Cancellation
 //!
