@@ -105,7 +105,7 @@ async fn where_all_are_silent_the_total_bounds_the_call() {
     for (limit, total, asked, told) in
         [(LONG, SHORT, 0, ""), (SHORT, SHORT + SHORT / 2, 1, "first: Stalled, second: Stalled")]
     {
-        let world = World::with(Setup { limit, total, ..Setup::default() }).await;
+        let world = World::with(Setup { total, limit, ..Setup::default() }).await;
         world.first.always(Fault::Hang);
         world.second.always(Fault::Hang);
         let error = world.ask(&chat(true)).await.err().unwrap();
