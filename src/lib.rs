@@ -16,6 +16,7 @@
 //! | layer | why it stands there |
 //! |---|---|
 //! | [`IntakeLayer`](call::IntakeLayer) | reads the request once, for all below |
+//! | [`Monitor::layer`](monitor::Monitor::layer) | sees what callers see; [`attempts`](monitor::Monitor::attempts) goes below retry |
 //! | [`TimeoutLayer`](timeout::TimeoutLayer) with `total` | sets the deadline that all below obey |
 //! | [`FallbackLayer`](fallback::FallbackLayer) | sees every refusal and failure below, and goes on to the next target |
 //! | [`RetryLayer`](retry::RetryLayer) | each attempt pays below; nothing is held while it waits |

@@ -13,7 +13,7 @@ use super::layer::Rules;
 use super::mode::Fact;
 use super::order::{self, Order, Pace, Set};
 use super::routes::{Built, Routes};
-use super::served::{Attempt, Attempts, Served, Skip};
+use super::served::{self, Attempt, Attempts, Served, Skip};
 use super::target::Target;
 use super::trigger::Away;
 use crate::call::commit::{Bounds, Goal};
@@ -204,6 +204,7 @@ impl<R> Chain<R> {
     fn mark(&self, call: &mut Call, share: u32, probe: bool) {
         call.another_target = self.left > share && !self.open().is_empty() && !self.single;
         call.probe = probe;
+        call.hop = Some(1 + self.cold.as_ref().map_or(0, |cold| served::asked(&cold.attempts)));
         call.failed_elsewhere |= self.cold.as_ref().is_some_and(|cold| cold.failed_elsewhere);
         call.most_attempts = std::num::NonZeroU32::new(share);
         // Within another chain, what is no first target there is none here.
@@ -463,10 +464,8 @@ impl<R> Chain<R> {
     pub(super) fn tell_end<C>(&self, rules: &Rules<C>) {
         rules.observers.raise(|| {
             let cold = self.cold.as_ref();
-            let asked = cold
-                .map_or(0, |cold| cold.attempts.iter().filter(|attempt| attempt.verdict().is_some()).count());
+            let asked = cold.map_or(0, |cold| served::asked(&cold.attempts));
             let verdict = cold.and_then(|cold| cold.last).map(|fact| fact.verdict);
-            let asked = u32::try_from(asked).unwrap_or(u32::MAX);
             Event::NoTargetLeft { label: &rules.label, asked, verdict }
         });
     }

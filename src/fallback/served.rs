@@ -74,6 +74,11 @@ impl Attempts {
     }
 }
 
+/// How many targets were asked.
+pub(super) fn asked(attempts: &[Attempt]) -> u32 {
+    attempts.iter().map(|attempt| u32::from(attempt.verdict().is_some())).sum()
+}
+
 /// One target of a call: how asking it ended, or why it was passed over.
 #[derive(Clone, Debug)]
 pub struct Attempt {

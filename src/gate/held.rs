@@ -35,7 +35,10 @@ impl<P: Permit> Held<P> {
     #[inline]
     pub(crate) fn running<T>(&mut self, panics_as: End, run: impl FnOnce() -> T) -> T {
         self.at_drop = panics_as;
-        let result = run();
+        let result = match &self.permit {
+            Some(permit) => permit.scope(run),
+            None => run(),
+        };
         self.at_drop = End::Abandoned;
         result
     }

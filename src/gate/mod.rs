@@ -144,6 +144,11 @@ pub trait Permit: Sized {
     /// which wants to know when it began need not read the clock for one that took none.
     fn pending(&mut self) {}
 
+    /// Runs the inner service's code, at the call and at each poll of its future and body: for a permit that has a span, say.
+    fn scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        run()
+    }
+
     /// The response has a body, and the permit is held to its end. Where this is not called, the attempt was over at its
     /// head.
     fn followed(&mut self) {}

@@ -71,8 +71,8 @@ impl Book {
         self.calls.count(at / TICK, &mut self.scratch, count);
     }
 
-    /// A breaker went to another state.
-    pub(super) fn moved(&mut self, at: u64, name: &str, key: &str, to: BreakerState) {
+    /// A breaker went to another state. Says whether it is told apart from others: those beyond the bound are not.
+    pub(super) fn moved(&mut self, at: u64, name: &str, key: &str, to: BreakerState) -> bool {
         let trip = to == BreakerState::Open;
         if trip {
             self.among_calls(at, |counts| counts.trips += 1);
@@ -80,7 +80,7 @@ impl Book {
         let known = self.breakers.iter().position(|breaker| breaker.name == name && breaker.key == key);
         let at = match known {
             Some(at) => at,
-            None if self.breakers.len() >= MOST_NAMED => return,
+            None if self.breakers.len() >= MOST_NAMED => return false,
             None => {
                 self.breakers.push(Breaker { name: name.into(), key: key.into(), state: to, trips: 0 });
                 self.breakers.len() - 1
@@ -89,6 +89,7 @@ impl Book {
         let breaker = &mut self.breakers[at];
         breaker.state = to;
         breaker.trips += u64::from(trip);
+        true
     }
 
     /// Spending passed a mark.

@@ -59,7 +59,8 @@ impl Counts {
     }
 
     pub(super) fn charge(&mut self, charge: Charge) {
-        self.charged += 1;
+        // What was sent and cost nothing was not charged.
+        self.charged += u64::from(charge.spent > 0);
         self.spent = self.spent.saturating_add(charge.spent);
         self.reserved = self.reserved.saturating_add(charge.reserved);
         if charge.extra {

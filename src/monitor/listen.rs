@@ -10,7 +10,7 @@ use super::gauges::Gauge;
 use super::monitor::{Inner, Monitor};
 use super::snapshot::{Watching, float};
 use super::stripes::What;
-use super::{Event, Observer};
+use super::{Basis, Event, Observer, trace};
 
 /// Hears what the layers decide. Give a clone to each: `.observer(monitor.clone())`.
 impl Observer for Monitor {
@@ -22,12 +22,21 @@ impl Observer for Monitor {
             Event::Refused { label, refusal } => {
                 stripe.record(at, What::Refused(inner.directory.layer(label.name()), refusal.kind()));
             }
-            Event::Spent { upstream, model, amount, reserved, extra, .. } => {
-                let (target, _) = inner.directory.target(*upstream, *model);
+            Event::Spent { upstream, model, amount, reserved, extra, basis, .. } => {
+                let target = match (inner.directory.target(*upstream, *model), model) {
+                    // An upstream that reports what it used has served it.
+                    ((_, false), Some(model)) if *basis == Basis::Usage => {
+                        inner.directory.proven(*upstream, model)
+                    }
+                    ((target, _), _) => target,
+                };
                 let (spent, reserved) = (amount.as_nanos(), reserved.as_nanos());
                 stripe.record(at, What::Charged(target, Charge { spent, reserved, extra: *extra }));
             }
-            _ => inner.rare(at, event),
+            _ => {
+                trace::event(event);
+                inner.rare(at, event);
+            }
         }
     }
 }
@@ -52,10 +61,12 @@ impl Inner {
             Event::FellOver { .. } => book.among_calls(at, |counts| counts.fallbacks += 1),
             Event::BreakerMoved { label, to, .. } => {
                 let key = label.key().map_or("", |key| key.as_str());
-                book.moved(at, label.name(), key, *to);
+                let known = book.moved(at, label.name(), key, *to);
                 drop(book);
-                let edge = self.alerts().moved(Duration::from_nanos(at), label.name(), key, *to);
-                self.tell(edge.as_slice());
+                if known {
+                    let edge = self.alerts().moved(Duration::from_nanos(at), label.name(), key, *to);
+                    self.tell(edge.as_slice());
+                }
             }
             Event::BudgetMark { label, percent, spent, limit } => {
                 book.mark(label.name(), *percent, *spent, *limit);
@@ -80,6 +91,7 @@ impl Inner {
     /// Tells of alerts, after all locks are released.
     pub(super) fn tell(&self, edges: &[Alert]) {
         for alert in edges {
+            trace::event(&Event::Alert { label: &self.label, alert });
             self.observers.raise(|| Event::Alert { label: &self.label, alert });
             if let Some(on_alert) = &self.on_alert {
                 // Called from a call's own path, at times from a drop: its panic is no business of the call.

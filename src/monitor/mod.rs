@@ -87,8 +87,9 @@
 //!
 //! # Metrics
 //!
-//! [`Snapshot::prometheus`] writes these; with the feature `metrics`, [`Publisher`](https://docs.rs/seawall) hands them to
-//! the `metrics` crate. Names and labels are stable. Counters count since the start; quantiles are those of five minutes.
+//! [`Snapshot::prometheus`] writes these; with the feature `metrics` a `Publisher` hands them to the crate of that name. With
+//! the feature `tracing` each call and each attempt is a span with the attribute names of OpenTelemetry's conventions for
+//! generative AI, and transitions are events; neither ever holds a prompt or a credential. Names and labels are stable. Counters count since the start; quantiles are those of five minutes.
 //! The upstream is `default` where no fallback names one.
 //!
 //! | name | type | labels |
@@ -160,12 +161,15 @@ mod look;
 mod monitor;
 mod permit;
 mod prometheus;
+#[cfg(feature = "metrics")]
+mod publish;
 mod report;
 mod sketch;
 mod snapshot;
 mod spans;
 mod stripes;
 mod table;
+mod trace;
 mod words;
 
 pub use alert::{Alert, Rule, Rules, Severity, Timing};
@@ -177,6 +181,9 @@ pub use look::{ByAnswer, ByClass, Look};
 pub use monitor::{Monitor, MonitorBuilder};
 pub use permit::Watched;
 pub use prometheus::CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use publish::Publisher;
 pub use snapshot::{
     Breaker, Budget, Figures, Latency, LayerEvents, Money, Outcomes, Refusals, Series, Snapshot, Target,
     Tokens, Watching,

@@ -8,6 +8,7 @@ use super::gate::Scope;
 use super::look::Look;
 use super::monitor::{Monitor, Stripe};
 use super::stripes::What;
+use super::trace::Trace;
 use super::words::class_index;
 use crate::call::{Call, Key, Outcome, Usage};
 use crate::gate::{End, Follow, Heads, Permit};
@@ -36,6 +37,7 @@ pub struct Watched<L> {
     used: [u32; 3],
     /// The names of a target that has no place of its own yet.
     unproven: Option<Box<(Option<Key>, Key)>>,
+    trace: Trace,
 }
 
 impl<L> Watched<L> {
@@ -70,6 +72,7 @@ impl<L> Watched<L> {
             refused: None,
             used: [0; 3],
             unproven,
+            trace: Trace::begin(scope, call),
         }
     }
 
@@ -152,6 +155,7 @@ impl<L> Permit for Watched<L> {
             retry: self.retry,
             fallback: self.fallback,
         };
+        self.trace.end(class, self.refused, done.tokens);
         let mut target = self.target;
         if class == Class::Success
             && let Some(names) = &self.unproven
@@ -166,6 +170,11 @@ impl<L> Permit for Watched<L> {
         if class == Class::Denied && self.scope == Scope::Attempts {
             inner.denied(now, target);
         }
+    }
+
+    #[inline]
+    fn scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.trace.within(run)
     }
 
     fn followed(&mut self) {

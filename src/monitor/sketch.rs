@@ -40,14 +40,17 @@ const NO_PAGE: u16 = u16::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Live {
     pages: Box<[u16; PAGES]>,
-    counts: Vec<[u32; PAGE]>,
+    counts: Vec<[u16; PAGE]>,
+    /// What no longer fits into the counts: very much within one interval.
+    spilled: Vec<(u16, u64)>,
     count: u64,
     sum: u64,
 }
 
 impl Default for Live {
     fn default() -> Self {
-        Self { pages: Box::new([NO_PAGE; PAGES]), counts: Vec::new(), count: 0, sum: 0 }
+        let pages = Box::new([NO_PAGE; PAGES]);
+        Self { pages, counts: Vec::new(), spilled: Vec::new(), count: 0, sum: 0 }
     }
 }
 
@@ -59,22 +62,43 @@ impl Live {
         let page = &mut self.pages[bucket >> PAGE_BITS];
         if *page == NO_PAGE {
             *page = u16::try_from(self.counts.len()).expect("there are 368 pages");
+            self.counts.reserve_exact(1);
             self.counts.push([0; PAGE]);
         }
         let slot = &mut self.counts[usize::from(*page)][bucket & (PAGE - 1)];
-        *slot = slot.saturating_add(1);
+        match slot.checked_add(1) {
+            Some(more) => *slot = more,
+            None => self.spill(bucket),
+        }
         self.count += 1;
         self.sum = self.sum.saturating_add(u64::from(micros));
+    }
+
+    /// Moves a full count aside, and counts one more.
+    #[cold]
+    fn spill(&mut self, bucket: usize) {
+        let page = usize::from(self.pages[bucket >> PAGE_BITS]);
+        let slot = &mut self.counts[page][bucket & (PAGE - 1)];
+        let full = u64::from(std::mem::replace(slot, 1));
+        let bucket = u16::try_from(bucket).expect("below the number of buckets");
+        match self.spilled.iter_mut().find(|(known, _)| *known == bucket) {
+            Some((_, count)) => *count += full,
+            None => self.spilled.push((bucket, full)),
+        }
+    }
+
+    fn spilled(&self, bucket: u16) -> u64 {
+        self.spilled.iter().find(|(known, _)| *known == bucket).map_or(0, |(_, count)| *count)
     }
 
     /// Each bucket in use, in order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         let pages = self.pages.iter().enumerate().filter(|(_, page)| **page != NO_PAGE);
-        pages.flat_map(|(at, &page)| {
+        pages.flat_map(move |(at, &page)| {
             let counts = self.counts[usize::from(page)].iter().enumerate();
             counts.filter(|(_, count)| **count > 0).map(move |(slot, &count)| {
                 let bucket = u16::try_from(at * PAGE + slot).expect("below the number of buckets");
-                (bucket, u64::from(count))
+                (bucket, u64::from(count) + self.spilled(bucket))
             })
         })
     }
@@ -92,6 +116,7 @@ impl Live {
         for page in &mut self.counts {
             page.fill(0);
         }
+        self.spilled.clear();
         (self.count, self.sum) = (0, 0);
     }
 }
@@ -163,30 +188,44 @@ impl Closed {
     fn fit(&mut self, count: u64, sum: u64, entries: &[(u16, u64)]) {
         self.count += count;
         self.sum = self.sum.saturating_add(sum);
-        loop {
-            self.write(entries);
-            if self.row.len() <= usize::from(self.most) || self.coarse >= COARSEST {
-                return;
-            }
+        // Sized before it is written: a row that was once too long would keep its room.
+        let mut length = self.each(entries, |_, _| ());
+        while length > usize::from(self.most) && self.coarse < COARSEST {
             self.coarse += 1;
+            length = self.each(entries, |_, _| ());
         }
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        row.reserve_exact(length.max(usize::from(self.most)));
+        self.each(entries, |gap, count| {
+            push(&mut row, gap);
+            push(&mut row, count);
+        });
+        self.row = row;
     }
 
-    /// Writes the row anew, at the coarseness that is set.
-    fn write(&mut self, entries: &[(u16, u64)]) {
-        self.row.clear();
-        let mut next = 0;
+    /// Walks the row as it is to be at the coarseness that is set; how many bytes it has.
+    fn each(&self, entries: &[(u16, u64)], mut tell: impl FnMut(u64, u64)) -> usize {
+        let (mut next, mut length) = (0, 0);
         let mut entries = entries.iter().peekable();
         while let Some(&(bucket, mut count)) = entries.next() {
             let number = bucket >> self.coarse;
             while let Some((_, more)) = entries.next_if(|(bucket, _)| bucket >> self.coarse == number) {
                 count += more;
             }
-            push(&mut self.row, u64::from(number - next));
-            push(&mut self.row, count);
+            let gap = u64::from(number - next);
+            length += bytes(gap) + bytes(count);
+            tell(gap, count);
             next = number + 1;
         }
+        length
     }
+}
+
+/// How many bytes of seven bits a number takes.
+fn bytes(number: u64) -> usize {
+    let bits = u64::BITS - number.leading_zeros();
+    bits.div_ceil(7).max(1) as usize
 }
 
 /// Two rows in order, as one.

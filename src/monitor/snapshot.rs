@@ -161,7 +161,7 @@ pub struct Tokens {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Money {
-    /// How many attempts were charged.
+    /// How many attempts cost something.
     pub charged: u64,
     /// What they cost.
     #[cfg_attr(feature = "serde", serde(serialize_with = "super::json::dollars"))]

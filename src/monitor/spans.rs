@@ -15,8 +15,8 @@ const A_MINUTE: u64 = 6;
 const FIVE_MINUTES: u64 = 30;
 const AN_HOUR: u64 = 360;
 /// How many bytes a row of latencies may have: of an interval, and of all before the last hour.
-const ROW: u16 = 592;
-const OLD_ROW: u16 = 6_144;
+const ROW: u16 = 448;
+const OLD_ROW: u16 = 4_096;
 
 /// Head, content, end.
 pub(super) const TIMES: usize = 3;

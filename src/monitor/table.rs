@@ -235,4 +235,4 @@ fn summary(labels: &[&str], series: &Series, which: fn(&Figures) -> Latency, emi
 
 #[cfg(test)]
 #[cfg(not(seawall_loom))]
-mod tests;
+pub(super) mod tests;

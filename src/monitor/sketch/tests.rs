@@ -69,6 +69,18 @@ fn a_row_has_a_bound_and_keeps_two_digits() {
     assert_eq!(closed.totals(), (45_000, sum(&values)));
 }
 
+#[test]
+fn a_bucket_can_hold_more_than_a_page_can_count() {
+    let mut live = Live::default();
+    (0..200_000).for_each(|_| live.record(7));
+    live.record(9);
+    assert!(live.entries().eq([(7, 200_000), (9, 1)]));
+    let mut closed = Closed::with_room(100);
+    live.close_into(&mut closed, &mut Vec::new());
+    assert!(closed.entries().eq([(7, 200_000), (9, 1)]));
+    assert_eq!(live.entries().count(), 0);
+}
+
 proptest! {
     #[test]
     fn percentiles_are_those_of_the_sorted_values(

@@ -70,6 +70,25 @@ fn tokens_and_money_are_summed() {
     assert_eq!((last.charged, last.spent, last.reserved, last.extra), (2, 15, 46, 10));
 }
 
+/// All its intervals full, with head, content and end that spread over a factor of 64.
+#[test]
+fn a_busy_series_takes_no_more_than_100_kb() {
+    let mut scratch = Scratch::default();
+    let mut run = |spans: &mut Spans, ticks: std::ops::Range<u64>| {
+        for (tick, n) in ticks.flat_map(|tick| (0..400).map(move |n| (tick, n))) {
+            let spread = (u32::try_from(tick).unwrap() * 400 + n).wrapping_mul(2_654_435_761) >> 8;
+            let micros = (50_000 << (spread % 6)) + (spread % 49_999) * (1 << (spread % 6));
+            let done = Done { times: [micros, micros + 1_000, micros * 2], ..done(Class::Success, 1) };
+            spans.done(tick, &done, &mut scratch);
+        }
+    };
+    run(&mut Spans::default(), 0..100);
+    let mut spans = Spans::default();
+    let counted = allocation_counter::measure(|| run(&mut spans, 0..500));
+    let bytes = counted.bytes_current + i64::try_from(size_of::<Spans>()).unwrap();
+    assert!((50_000..=100_000).contains(&bytes), "{bytes} bytes");
+}
+
 proptest! {
     /// Against a list of all that happened, whatever order it is told in.
     #[test]

@@ -172,15 +172,15 @@ async fn times_end_at_the_last_byte() {
     run.read().await;
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let snapshot = run.monitor.snapshot();
-    for figures in [&snapshot.calls.minute, &snapshot.target("a", "a-large").unwrap().series.minute] {
-        for (latency, truth) in
-            [(figures.to_head, 100.0), (figures.to_content, 400.0), (figures.to_end, 2600.0)]
-        {
-            assert_eq!(latency.count, 1);
-            let told = millis(latency.p99);
-            assert!((truth..=truth * 1.001 + 4.0).contains(&told), "{truth}: {told}");
-            assert_eq!(latency.p99, latency.p50);
-        }
+    let (calls, a) = (&snapshot.calls.minute, &snapshot.target("a", "a-large").unwrap().series.minute);
+    // The fallback holds the head of a stream until its first content.
+    let heads = [(calls.to_head, 400.0), (a.to_head, 100.0)];
+    let rest = [calls, a].into_iter().flat_map(|f| [(f.to_content, 400.0), (f.to_end, 2600.0)]);
+    for (latency, truth) in heads.into_iter().chain(rest) {
+        assert_eq!((latency.count, latency.p99), (1, latency.p50));
+        // A timer may fire a millisecond late.
+        let told = millis(latency.p99);
+        assert!((truth..=truth * 1.001 + 6.0).contains(&told), "{truth} ms: {told}");
     }
 }
 

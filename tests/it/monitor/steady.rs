@@ -86,51 +86,6 @@ async fn a_warm_monitor_allocates_nothing() {
     assert_eq!(intervals(400).await, 0, "over many intervals");
 }
 
-/// Twenty thousand attempts at each model, each with a time of its own between 50 ms and 12.8 s.
-async fn busy(monitor: &Monitor, models: usize) {
-    let names: Vec<_> = (0..models).map(|n| prompt(&format!("model-{n}"))).collect();
-    let slow = tower::service_fn(|prompt: Prompt| async move {
-        let step = u64::from(prompt.0.attempt.unwrap_or(0));
-        let micros = (50_000 << (step % 8)) * (1_000 + step % 997) / 1_000;
-        tokio::time::advance(Duration::from_micros(micros)).await;
-        Ok::<_, Fault<Infallible>>(Reply)
-    });
-    let mut service = monitor.attempts().at_head().layer(slow);
-    for round in 0..20_000_u32 {
-        for prompt in &names {
-            let mut prompt = prompt.clone();
-            prompt.0.attempt = Some(round.wrapping_mul(2_654_435_761) >> 8);
-            std::future::poll_fn(|cx| service.poll_ready(cx)).await.unwrap();
-            service.call(prompt).await.unwrap();
-        }
-    }
-}
-
-#[test]
-fn a_target_takes_no_more_than_100_kb() {
-    let runtime =
-        || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let bytes = |models: usize| {
-        let names: Vec<_> = (0..models).map(|n| format!("model-{n}")).collect();
-        let mut kept = None;
-        let counted = allocation_counter::measure(|| {
-            let monitor = runtime().block_on(async {
-                let monitor = Monitor::builder().targets(names.iter().map(|name| ("up", name.as_str())));
-                let monitor = monitor.build().unwrap();
-                busy(&monitor, models).await;
-                monitor
-            });
-            kept = Some(monitor);
-        });
-        let snapshot = kept.unwrap().snapshot();
-        assert_eq!(snapshot.attempts.since_start.count(), 20_000 * models as u64);
-        counted.bytes_current
-    };
-    let a_target = (bytes(4) - bytes(1)) / 3;
-    assert!(a_target <= 100_000, "{a_target} bytes");
-    assert!(a_target > 10_000, "{a_target} bytes: the test has not filled it");
-}
-
 #[test]
 fn a_snapshot_is_never_torn() {
     let monitor = Monitor::builder().target("up", "m").build().unwrap();
