@@ -1,4 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use prometheus_parse::{Scrape, Value};
@@ -93,6 +95,18 @@ fn a_real_parser_reads_all_that_is_written() {
     assert_eq!(value("seawall_breaker_state", ("state", "closed")), 0.0);
     assert_eq!(value("seawall_budget_spent_dollars", ("budget", "team")), 0.82);
     assert!(text.contains(r#"upstream="up\\\"1",model="line\nbreak""#));
+}
+
+/// Debian has it in the package `prometheus`.
+#[test]
+fn promtool_finds_no_fault_where_it_is_installed() {
+    let tool = Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).spawn();
+    let Ok(mut tool) = tool else {
+        eprintln!("skipped: promtool is not installed");
+        return;
+    };
+    tool.stdin.take().unwrap().write_all(full().prometheus().as_bytes()).unwrap();
+    assert!(tool.wait().unwrap().success(), "its words are above");
 }
 
 #[test]
