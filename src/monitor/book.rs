@@ -149,13 +149,17 @@ fn series(parts: &[[Part<'_>; SPANS]], now: u64, sum: &mut Sum) -> Series {
     let [minute, five, hour] = begins(now / TICK).map(|tick| tick * TICK);
     let mut counts = Counts::default();
     for (span, begin) in [minute, five, hour, 0].into_iter().enumerate() {
-        parts.iter().for_each(|parts| parts[span].add_counts(&mut counts));
+        for parts in parts {
+            parts[span].add_counts(&mut counts);
+        }
         all[span] = Figures { over: Duration::from_nanos(now - begin), ..figures(&counts) };
     }
     for which in 0..TIMES {
         sum.clear();
         for (span, figures) in all.iter_mut().enumerate() {
-            parts.iter().for_each(|parts| parts[span].add_times(which, sum));
+            for parts in parts {
+                parts[span].add_times(which, sum);
+            }
             *[&mut figures.to_head, &mut figures.to_content, &mut figures.to_end][which] = latency(sum);
         }
     }

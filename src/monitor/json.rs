@@ -20,10 +20,12 @@ pub(super) fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Resu
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 pub(super) fn dollars<S: Serializer>(amount: &Usd, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(float(amount.as_nanos()) / 1e9)
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 pub(super) fn state<S: Serializer>(state: &BreakerState, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(words::state_word(*state))
 }

@@ -1,4 +1,4 @@
-//! How long things took, in little memory: a histogram whose buckets are those of HdrHistogram with three significant digits
+//! How long things took, in little memory: a histogram whose buckets are those of `HdrHistogram` with three significant digits
 //! (1 024 a doubling, in microseconds), but which keeps only the buckets that are in use.
 //!
 //! Twelve dense histograms a target would be a megabyte. Here the interval that runs counts in pages that exist where
@@ -301,12 +301,12 @@ pub(super) struct Sum {
     low: usize,
     high: usize,
     count: u64,
-    sum: u64,
+    micros: u64,
 }
 
 impl Default for Sum {
     fn default() -> Self {
-        Self { counts: vec![0; BUCKETS + (1 << COARSEST)], low: usize::MAX, high: 0, count: 0, sum: 0 }
+        Self { counts: vec![0; BUCKETS + (1 << COARSEST)], low: usize::MAX, high: 0, count: 0, micros: 0 }
     }
 }
 
@@ -319,11 +319,11 @@ impl Sum {
             self.high = self.high.max(bucket);
         }
         self.count += totals.0;
-        self.sum = self.sum.saturating_add(totals.1);
+        self.micros = self.micros.saturating_add(totals.1);
     }
 
     pub(super) fn totals(&self) -> (u64, u64) {
-        (self.count, self.sum)
+        (self.count, self.micros)
     }
 
     /// The values, in microseconds, that these shares (in thousandths, rising) do not exceed, and the largest one.
@@ -347,7 +347,7 @@ impl Sum {
         if self.low <= self.high {
             self.counts[self.low..=self.high].fill(0);
         }
-        (self.low, self.high, self.count, self.sum) = (usize::MAX, 0, 0, 0);
+        (self.low, self.high, self.count, self.micros) = (usize::MAX, 0, 0, 0);
     }
 }
 

@@ -185,7 +185,9 @@ fn each_layer(snapshot: &Snapshot, read: fn(&LayerEvents) -> f64, emit: Emit<'_>
 
 fn handles(snapshot: &Snapshot, mut tell: impl FnMut(&str, &Gauge)) {
     for Watching { name, gauges } in &snapshot.watched {
-        gauges.iter().for_each(|gauge| tell(name, gauge));
+        for gauge in gauges {
+            tell(name, gauge);
+        }
     }
 }
 

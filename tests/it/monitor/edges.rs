@@ -101,6 +101,8 @@ async fn a_refusal_told_as_a_response_is_a_refusal() {
     assert_eq!(monitor.snapshot().calls.minute.refusals.of(RefusalKind::Full), 1);
 }
 
+struct Foreign(&'static str);
+
 #[tokio::test]
 async fn own_types_are_classified_by_a_closure() {
     let monitor = Monitor::new();
@@ -111,7 +113,6 @@ async fn own_types_are_classified_by_a_closure() {
             Err(_) => Verdict::new(Class::Transient),
         },
     ));
-    struct Foreign(&'static str);
     let service = layer.layer(service_fn(async |Foreign(text)| Ok::<_, BoxError>(text.to_owned())));
     service.clone().oneshot(Foreign("busy")).await.unwrap();
     service.oneshot(Foreign("fine")).await.unwrap();
