@@ -255,13 +255,7 @@ fn length_of(body: &CallBody) -> Option<usize> {
 }
 
 /// Makes the headers that describe the body true again.
-fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
-    static DIGESTS: [HeaderName; 4] = [
-        HeaderName::from_static("content-digest"),
-        HeaderName::from_static("repr-digest"),
-        HeaderName::from_static("digest"),
-        HeaderName::from_static("content-md5"),
-    ];
+pub(super) fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
     if let Some(length) = length {
         let chunked = headers.remove(TRANSFER_ENCODING).is_some();
         if chunked || headers.contains_key(CONTENT_LENGTH) {
@@ -269,9 +263,20 @@ fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
         }
     }
     if rewritten {
-        for name in &DIGESTS {
-            headers.remove(name);
-        }
+        remove_digests(headers);
+    }
+}
+
+/// Removes what was true of other bytes.
+pub(super) fn remove_digests(headers: &mut HeaderMap) {
+    static DIGESTS: [HeaderName; 4] = [
+        HeaderName::from_static("content-digest"),
+        HeaderName::from_static("repr-digest"),
+        HeaderName::from_static("digest"),
+        HeaderName::from_static("content-md5"),
+    ];
+    for name in &DIGESTS {
+        headers.remove(name);
     }
 }
 
