@@ -259,11 +259,29 @@ impl<L: Ledger> CostPermit<L> {
         self.reserved
     }
 
+    /// A refusal, if what is reported so far costs more than was reserved.
+    pub(super) fn used_up(&self, outcome: &Outcome) -> Option<Refusal> {
+        self.hold.as_ref()?;
+        let usage = outcome.usage();
+        let more =
+            !self.inner.observe_only && !usage.anomalous && self.settling()?.cost(&usage) > self.reserved;
+        more.then(|| {
+            let refusal = Refusal::new(RefusalKind::BudgetExhausted);
+            self.inner.refuse(refusal.with_label(self.inner.label.clone()))
+        })
+    }
+
     fn charge(&self, end: End, said: &Said) -> Charge {
-        let Some(price) = &self.price else { return Charge::Release };
+        match self.settling() {
+            Some(settling) => settling.charge(end, self.head, said),
+            None => Charge::Release,
+        }
+    }
+
+    fn settling(&self) -> Option<Settling<'_>> {
         let rare = self.rare.as_deref();
-        let settling = Settling {
-            price,
+        Some(Settling {
+            price: self.price.as_ref()?,
             at: Circumstances {
                 service_tier: rare.and_then(|rare| rare.service_tier.as_ref()),
                 hour: rare.and_then(|rare| rare.hour),
@@ -271,8 +289,7 @@ impl<L: Ledger> CostPermit<L> {
             tokens: self.tokens,
             reserved: self.reserved,
             rule: self.inner.rule,
-        };
-        settling.charge(end, self.head, said)
+        })
     }
 
     #[cold]

@@ -64,7 +64,7 @@
 //! | reports a usage that cannot be | the bound, and flagged |
 //! | failed by an error event before any content | the usage reported, else nothing |
 //! | failed later, broke, or was given up by a timeout below | by the rule, or the usage reported if that is more |
-//! | was left by the caller | by the rule, which is the bound: the upstream may go on, and bill it |
+//! | was left by the caller | by the rule, which is the bound: the upstream may go on, and bill it; with [`drain`](CostGuardLayer::drain) by the usage, where it still comes |
 //!
 //! A usage above the bound is charged in full, and nobody is admitted until the window turns. Each class is rounded up to
 //! the nano-dollar. A settlement changes the window that it was reserved in; where that is gone, nothing.
@@ -100,6 +100,8 @@
 mod bound;
 mod budget;
 mod calendar;
+mod cut;
+mod drain;
 mod gate;
 mod layer;
 pub mod ledger;
@@ -114,6 +116,8 @@ pub use crate::money::{MoneyError, Rate, Usd};
 pub use bound::Bound;
 pub use budget::{Budget, BudgetKey, Counts, Spender};
 pub use calendar::CalendarUnit;
+pub use cut::{CutBody, CutFuture, CutStreams, CutStreamsLayer, Meter, Metered};
+pub use drain::{Drain, DrainBody, DrainFuture, DrainLayer, Drainable};
 pub use gate::{CostGuard, CostPermit, CostWait};
 pub use layer::{CostGuardBuilder, CostGuardLayer, Given, Unpriced};
 pub use ledger::{AccountState, Ledger, MemoryLedger};

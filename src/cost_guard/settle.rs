@@ -160,7 +160,7 @@ impl Settling<'_> {
         usage
     }
 
-    fn cost(&self, usage: &Usage) -> Usd {
+    pub(crate) fn cost(&self, usage: &Usage) -> Usd {
         self.price.cost(usage, &self.at)
     }
 }

@@ -88,6 +88,11 @@ impl<B, P: Permit> GateBody<B, P> {
         Self { content: Content::Inner { body }, left: length, held }
     }
 
+    /// The permit that is still held, and what is read of the response.
+    pub(crate) fn held(&self) -> Option<(&P, &std::sync::Arc<crate::call::Outcome>)> {
+        self.held.watched()
+    }
+
     pub(super) fn text(text: Bytes) -> Self {
         Self { content: Content::text(text), left: None, held: Held::none() }
     }

@@ -91,6 +91,11 @@ impl<P: Permit> Held<P> {
         self.outcome = outcome.cloned();
     }
 
+    /// The permit, and where the response's facts are written.
+    pub(crate) fn watched(&self) -> Option<(&P, &Arc<Outcome>)> {
+        Some((self.permit.as_ref()?, self.outcome.as_ref()?))
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         !self.settled
     }

@@ -1,10 +1,13 @@
 //! The cost guard as its users meet it.
 
+mod bounds;
 mod cases;
+mod include_usage;
 mod intake;
 #[cfg(feature = "file-ledger")]
 mod killed;
 mod layer;
+mod left;
 mod race;
 mod usage;
 
