@@ -80,7 +80,7 @@ fn a_flood_of_a_million_tenants_takes_no_more_accounts_than_allowed_and_forgets_
         .most_keys(NonZeroUsize::new(most).unwrap())
         .build()
         .unwrap();
-    let spend =
+    let pay =
         |tenant| ask(&ledger, tenant, Usd::cents(1)).map(|hold| ledger.settle(&hold, Usd::cents(1), None));
     // Whoever spends nothing makes room for the next.
     for tenant in 0..400_000 {
@@ -89,7 +89,7 @@ fn a_flood_of_a_million_tenants_takes_no_more_accounts_than_allowed_and_forgets_
     assert!(ledger.accounts("total budget").len() <= most);
     let mut refused = 0;
     for tenant in 1_000_000..1_600_000_u64 {
-        match spend(tenant) {
+        match pay(tenant) {
             Ok(()) => {}
             Err(cause) => {
                 assert_eq!(cause, Cause::TooManyKeys);
@@ -99,12 +99,12 @@ fn a_flood_of_a_million_tenants_takes_no_more_accounts_than_allowed_and_forgets_
     }
     let accounts = ledger.accounts("total budget");
     assert!(accounts.len() <= most, "{} accounts", accounts.len());
-    let spent = accounts.iter().filter(|(_, account)| account.spent == Usd::cents(1)).count();
-    assert_eq!(spent, 600_000 - refused, "whoever has spent is remembered");
+    let paid = accounts.iter().filter(|(_, account)| account.spent == Usd::cents(1)).count();
+    assert_eq!(paid, 600_000 - refused, "whoever has spent is remembered");
     // Nearly all of the room can be used: a search for an account at rest looks at a few.
-    assert!(spent > most * 9 / 10, "{spent}");
+    assert!(paid > most * 9 / 10, "{paid}");
     assert!(ledger.audit().balanced);
     let known = accounts.iter().find(|(_, account)| account.spent > Usd::ZERO).unwrap();
     let known: u64 = known.0.as_str().parse().unwrap();
-    spend(known).unwrap();
+    pay(known).unwrap();
 }

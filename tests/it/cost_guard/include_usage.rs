@@ -68,7 +68,7 @@ fn stream() -> Response<TestBody> {
 }
 
 fn text(events: &[&str]) -> String {
-    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+    events.iter().flat_map(|event| ["data: ", event, "\n\n"]).collect()
 }
 
 fn has(headers: &HeaderMap, names: &[&str]) -> bool {
