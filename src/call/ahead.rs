@@ -47,6 +47,13 @@ impl<B: Body> ReadAhead<B> {
     }
 }
 
+/// Nothing at all.
+impl<B: Body> Default for ReadAhead<B> {
+    fn default() -> Self {
+        Self::new(VecDeque::new(), None)
+    }
+}
+
 impl<B> Rest<B> {
     fn get(&self) -> Option<&B> {
         match self {

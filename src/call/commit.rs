@@ -259,6 +259,13 @@ impl<B: Body> CommitBody<B> {
     }
 }
 
+/// An empty body.
+impl<B: Body> Default for CommitBody<B> {
+    fn default() -> Self {
+        Self { frames: ReadAhead::default() }
+    }
+}
+
 impl<B: Body<Data = Bytes>> Body for CommitBody<B> {
     type Data = Bytes;
     type Error = B::Error;

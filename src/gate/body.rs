@@ -98,6 +98,13 @@ impl<B, P: Permit> GateBody<B, P> {
     }
 }
 
+/// An empty body that holds nothing: layers of others that answer in the place of a service ask for one.
+impl<B, P: Permit> Default for GateBody<B, P> {
+    fn default() -> Self {
+        Self::text(Bytes::new())
+    }
+}
+
 impl<B, P> Body for GateBody<B, P>
 where
     B: Body,

@@ -57,6 +57,13 @@ impl<B> TimeoutBody<B> {
     }
 }
 
+/// An empty body that nothing watches.
+impl<B> Default for TimeoutBody<B> {
+    fn default() -> Self {
+        Self::text(Bytes::new())
+    }
+}
+
 impl Guard {
     /// A frame has come: the silence is over.
     fn frame(&mut self, has_data: bool) {

@@ -33,6 +33,13 @@ impl<B: Body> OutcomeBody<B> {
     }
 }
 
+/// An empty body.
+impl<B: Body> Default for OutcomeBody<B> {
+    fn default() -> Self {
+        Self::passing(ReadAhead::default())
+    }
+}
+
 impl<B> Body for OutcomeBody<B>
 where
     B: Body<Data = Bytes>,
