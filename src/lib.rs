@@ -92,7 +92,7 @@ pub mod timeout;
 pub mod token_bucket;
 mod verdict;
 
-pub use calls::{Calls, calls};
+pub use calls::{Calls, Serving, calls};
 #[cfg(feature = "serde")]
 pub use config::Config;
 pub use config_error::ConfigError;
