@@ -7,6 +7,7 @@ mod body;
 mod bursts;
 mod cancel;
 mod clients;
+mod compose;
 mod contract;
 mod cost_guard;
 mod fallback;
