@@ -102,9 +102,9 @@ async fn main() -> Result<(), BoxError> {
         TimeoutLayer::builder().head(Duration::from_secs(5)).idle(Duration::from_secs(5)).build()?;
 
     // reqwest below the stack, the one that async-openai uses itself.
-    let reqwest = reqwest::Client::new();
+    let http_client = reqwest::Client::new();
     let below = move |request: Request<CallBody>| {
-        let client = reqwest.clone();
+        let client = http_client.clone();
         async move {
             let response = client.execute(request.map(reqwest::Body::wrap).try_into()?).await?;
             Ok::<_, BoxError>(Response::from(response))

@@ -12,8 +12,9 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use http::Request;
 use http_body_util::BodyExt;
@@ -82,7 +83,7 @@ async fn main() -> Result<(), BoxError> {
         .service(Client::builder(TokioExecutor::new()).build_http::<CallBody>());
 
     // Twice as many as the bulkhead admits, so that it never runs dry while others wait for a retry.
-    let start = Instant::now();
+    let start = seawall::time::now();
     let calls = stream::iter(0..PROMPTS).map(|number| {
         let (service, request) = (service.clone(), prompt(&url, number));
         async move {
@@ -112,7 +113,7 @@ async fn main() -> Result<(), BoxError> {
         }
     }
 
-    let bytes: usize = answers.iter().map(|answer| answer.len()).sum();
+    let bytes: usize = answers.iter().map(Bytes::len).sum();
     let spent = ledger.account("batch", "").map_or(Usd::ZERO, |account| account.spent);
     println!();
     println!("prompts      {PROMPTS:>8}");

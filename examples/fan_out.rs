@@ -11,7 +11,7 @@
 mod support;
 
 use std::num::NonZeroU64;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -81,7 +81,7 @@ async fn main() -> Result<(), BoxError> {
 
     for text in ["What is a wave?", "And what is a sea wall?"] {
         println!("to all three: {text}");
-        let start = Instant::now();
+        let start = seawall::time::now();
         let mut calls = JoinSet::new();
         for (provider, service) in &models {
             let (name, request) = (provider.name().to_owned(), prompt(provider, text)?);

@@ -69,17 +69,17 @@ impl Writer {
             println!("  the server has {:.1} s for {asked}", left.as_secs_f32());
         }
         if asked == "a novel" {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
         Ok(tonic::Response::new(Text { text: format!("Here is {asked}.") }))
     }
 
-    async fn recite(self, _: tonic::Request<Text>) -> Result<tonic::Response<Words>, Status> {
+    fn recite(&self) -> Words {
         // The head of the response is sent before anybody knows: this status travels in trailers.
         let first = if self.fails() { Err(Status::unavailable("lost for words")) } else { Ok("One ") };
         let words = [first, Ok("wave "), Ok("after "), Ok("another.")];
         let words = words.map(|word| word.map(|text| Text { text: text.to_owned() }));
-        Ok(tonic::Response::new(Box::pin(tokio_stream::iter(words))))
+        Box::pin(tokio_stream::iter(words))
     }
 }
 
@@ -102,7 +102,9 @@ impl Service<Request<Body>> for Writer {
                     server.unary(service_fn(move |asked| writer.clone().write(asked)), request).await
                 }
                 "/example.Writer/Recite" => {
-                    let recite = service_fn(move |asked| writer.clone().recite(asked));
+                    let recite = service_fn(move |_: tonic::Request<Text>| {
+                        std::future::ready(Ok(tonic::Response::new(writer.recite())))
+                    });
                     server.server_streaming(recite, request).await
                 }
                 _ => Status::unimplemented("no such method").into_http(),
