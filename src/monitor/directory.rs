@@ -155,7 +155,7 @@ mod tests {
     fn a_declared_target_is_known_from_the_start() {
         let directory = Directory::new(&[(key("a"), key("m"))], 8);
         assert_eq!(directory.target(Some(&key("a")), Some(&key("m"))), (1, true));
-        assert_eq!(directory.target(Some(&key("a")), Some(&key("n"))).1, false);
+        assert!(!directory.target(Some(&key("a")), Some(&key("n"))).1);
     }
 
     #[test]

@@ -56,7 +56,9 @@ fn a_row_has_a_bound_and_keeps_two_digits() {
     let mut live = Live::default();
     // 30 ms to 480 ms: 4 096 buckets.
     let mut values: Vec<u32> = (0..45_000).map(|n| 30_000 + n * 10).collect();
-    values.iter().for_each(|&micros| live.record(micros));
+    for &micros in &values {
+        live.record(micros);
+    }
     let mut closed = Closed::with_room(768);
     live.close_into(&mut closed, &mut Vec::new());
     assert!(closed.row.len() <= 768, "{}", closed.row.len());

@@ -1,4 +1,4 @@
-use std::fmt::Debug;
+use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
@@ -25,7 +25,8 @@ struct Text<'a>(&'a mut String);
 
 impl Visit for Text<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0.push_str(&format!(" {}={value:?}", field.name()));
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, " {}={value:?}", field.name());
     }
 }
 
