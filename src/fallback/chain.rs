@@ -479,16 +479,10 @@ impl<R> Chain<R> {
         let Some(cold) = self.cold.as_mut() else { return refusal };
         let retry_after = cold.retry_after;
         let attempts = Attempts(std::mem::take(&mut cold.attempts));
-        // What an upstream said tells more than what one of our own layers did.
-        let failures = || attempts.0.iter().rev().filter(|attempt| attempt.verdict().is_some());
-        let real =
-            |attempt: &&Attempt| attempt.verdict().is_some_and(|verdict| verdict.class() != Class::Refused);
-        let (verdict, status) = match failures().find(real).or_else(|| failures().next()) {
-            Some(attempt) => (attempt.verdict(), attempt.status()),
-            None => (None, None),
-        };
+        let last = attempts.telling();
+        let verdict = last.and_then(Attempt::verdict);
         let mut previous = Previous::new(verdict.unwrap_or(Verdict::new(Class::Refused)));
-        if let Some(status) = status {
+        if let Some(status) = last.and_then(Attempt::status) {
             previous = previous.with_status(status);
         }
         let refusal = refusal.with_previous(previous.with_error(Arc::new(attempts)));

@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::Target;
 use crate::call::Misfit;
-use crate::verdict::Verdict;
+use crate::verdict::{Class, Verdict};
 
 /// The target that served a call, and what became of those before it.
 ///
@@ -58,6 +58,14 @@ impl Attempts {
     #[must_use]
     pub fn asked(&self) -> usize {
         self.0.iter().filter(|attempt| attempt.verdict().is_some()).count()
+    }
+
+    /// The last failure: one of an upstream's, which tells more than what one of our own layers said, if there is one.
+    pub(super) fn telling(&self) -> Option<&Attempt> {
+        let failures = || self.0.iter().rev().filter(|attempt| attempt.verdict().is_some());
+        let real =
+            |attempt: &&Attempt| attempt.verdict().is_some_and(|verdict| verdict.class() != Class::Refused);
+        failures().find(real).or_else(|| failures().next())
     }
 
     /// The list in an error's chain of sources, if there is one.
