@@ -204,7 +204,6 @@ impl<R> Chain<R> {
     fn mark(&self, call: &mut Call, share: u32, probe: bool) {
         call.another_target = self.left > share && !self.open().is_empty() && !self.single;
         call.probe = probe;
-        call.hop = Some(1 + self.cold.as_ref().map_or(0, |cold| served::asked(&cold.attempts)));
         call.failed_elsewhere |= self.cold.as_ref().is_some_and(|cold| cold.failed_elsewhere);
         call.most_attempts = std::num::NonZeroU32::new(share);
         // Within another chain, what is no first target there is none here.
