@@ -86,6 +86,7 @@ mod reading;
 pub mod refusal;
 pub mod retry;
 mod rng;
+mod stripes;
 mod sync;
 pub mod time;
 pub mod timeout;

@@ -1,7 +1,7 @@
 //! The gate: who gets a slot now, who waits, who is refused.
 
 use std::fmt;
-use std::sync::Arc as StdArc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::rank::{ByCall, Rank};
@@ -12,7 +12,7 @@ use crate::deadline::Deadline;
 use crate::gate::{Admission, End, Follow, Gate, Heads, PerKey, Permit};
 use crate::monitor::{Event, Gauge, Gauges, Observers};
 use crate::refusal::{Label, Refusal, RefusalKind};
-use crate::sync::Arc;
+use crate::stripes::{Stripe, Stripes};
 use crate::time;
 
 /// The gate of a bulkhead, and the handle on its state: clones share it.
@@ -21,18 +21,19 @@ use crate::time;
 /// changes nothing. Counts are of one moment: while others call, they may differ by the time they are used.
 pub struct Bulkhead<R = Described, P = ByCall> {
     core: Arc<Core>,
+    stripes: Stripes<Core>,
     reader: R,
     rank: P,
 }
 
 /// The state that all handles, permits and waiters share.
 //
-// The slots come first, so that their word shares a cache line with the reference count, which each call touches too.
+// The slots come first, so that all that each call touches lies together.
 #[repr(C)]
 pub(super) struct Core {
     pub(super) slots: Slots,
     pub(super) observers: Observers,
-    pub(super) label: StdArc<Label>,
+    pub(super) label: Arc<Label>,
     settings: Settings,
 }
 
@@ -59,8 +60,11 @@ impl Core {
 impl<R, P> Bulkhead<R, P> {
     pub(super) fn new(settings: Settings, label: Label, observers: Observers, reader: R, rank: P) -> Self {
         let slots = Slots::new(settings.limit, settings.queue);
-        let core = Core { slots, observers, label: StdArc::new(label), settings };
-        Self { core: Arc::new(core), reader, rank }
+        // One of many keys' states is seldom used by two threads at once.
+        let many = label.key().is_some();
+        let core = Arc::new(Core { slots, observers, label: Arc::new(label), settings });
+        let stripes = if many { Stripes::one(&core) } else { Stripes::new(&core) };
+        Self { core, stripes, reader, rank }
     }
 
     /// The same with a state of its own.
@@ -126,11 +130,11 @@ impl<R, P> Bulkhead<R, P> {
         }
         // The user's closure runs here, before anything is taken and before any lock.
         let priority = self.rank.rank(&self.reader, request);
-        enter(&self.core, priority, self.reader.deadline(request))
+        enter(self.stripes.mine(), priority, self.reader.deadline(request))
     }
 }
 
-fn enter(core: &Arc<Core>, priority: Priority, deadline: Option<Deadline>) -> Admission<Slot, Wait> {
+fn enter(core: &Arc<Stripe<Core>>, priority: Priority, deadline: Option<Deadline>) -> Admission<Slot, Wait> {
     let now = time::now();
     let patience = core.settings.patience(now, deadline);
     if patience.by.is_some_and(|by| by <= now) {
@@ -175,7 +179,7 @@ where
     #[inline]
     fn admit(&self, request: &mut Req) -> Admission<Slot, Wait> {
         if self.core.slots.try_take() {
-            return Admission::Now(Slot::taken(self.core.clone()));
+            return Admission::Now(Slot::taken(self.stripes.mine().clone()));
         }
         self.queue(request)
     }
@@ -198,19 +202,19 @@ impl<R: Clone, P: Clone> PerKey for Bulkhead<R, P> {
     }
 
     fn at_rest(&self) -> bool {
-        // Permits, waiters and handles each hold the core.
-        Arc::strong_count(&self.core) == 1 && self.limit() == self.core.settings.limit
+        // Permits and waiters each hold a stripe, handles hold all of them.
+        self.stripes.are_unused() && self.limit() == self.core.settings.limit
     }
 }
 
 /// The permit of a bulkhead: one slot, held to the end of the response whatever its head says.
 #[must_use = "a slot is held until it is settled"]
-pub struct Slot(Arc<Core>);
+pub struct Slot(Arc<Stripe<Core>>);
 
 impl Slot {
     /// The permit for a slot that was taken.
     #[inline]
-    pub(super) fn taken(core: Arc<Core>) -> Self {
+    pub(super) fn taken(core: Arc<Stripe<Core>>) -> Self {
         Self(core)
     }
 }
@@ -231,7 +235,12 @@ impl<Res, E> Heads<Res, E> for Slot {
 
 impl<R: Clone, P: Clone> Clone for Bulkhead<R, P> {
     fn clone(&self) -> Self {
-        Self { core: self.core.clone(), reader: self.reader.clone(), rank: self.rank.clone() }
+        Self {
+            core: self.core.clone(),
+            stripes: self.stripes.clone(),
+            reader: self.reader.clone(),
+            rank: self.rank.clone(),
+        }
     }
 }
 

@@ -3,34 +3,49 @@
 //! What holds whenever the lock is free:
 //!
 //! 1. `queued` in the word is the number of waiters in the queue. Only a holder of the lock changes it.
-//! 2. Somebody waits only while `in_flight >= limit`: whoever makes room, by giving back or by a higher limit, gives it
-//!    to the waiters before the lock is free again.
-//! 3. While `queued > 0` only a holder of the lock changes `in_flight` either. So a newcomer never overtakes, and a slot
-//!    given back under the lock cannot be taken by anybody but the next in line.
+//! 2. Somebody waits only while `in_flight >= limit`, or while somebody who made room, by giving back or by a higher limit,
+//!    is about to take the lock and to give it to those who wait.
+//! 3. While `queued > 0` only a holder of the lock raises `in_flight`. So a newcomer never overtakes, and a slot that was
+//!    given back cannot be taken by anybody but the next in line.
 //! 4. Each slot counted in `in_flight` belongs to exactly one permit, or to one waiter whose fate is [`Fate::Granted`] and
 //!    who has neither seen it nor left.
 //!
 //! A waiter's fate is written once, under the lock. So one who leaves under the lock knows for certain whether it was
 //! granted, and hands the slot on if it was.
 
+use std::ops::Deref;
 use std::task::Waker;
 
 use super::queue::{Next, Place, Queue};
 use crate::call::Priority;
-use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, lock};
 use crate::time::Instant;
 
-// In this order, so that the word stays first: see `Core`.
-#[repr(C)]
 pub(super) struct Slots {
     /// `[queued: 32 | in_flight: 32]`: admission looks at both in one step.
-    word: AtomicU64,
+    word: Alone,
     /// Written under the lock.
     limit: AtomicU32,
+    /// Whether somebody waits: what readiness asks, so that it leaves the word to those who change it. Written under the
+    /// lock, and of one moment like every look at the word.
+    waits: AtomicBool,
     /// How many may wait; `None` is as many as may run.
     queue: Option<u32>,
     line: Mutex<Queue<Waiter>>,
+}
+
+/// On lines of its own: all else here is only read, as long as nobody waits.
+#[repr(align(128))]
+struct Alone(AtomicU64);
+
+impl Deref for Alone {
+    type Target = AtomicU64;
+
+    #[inline]
+    fn deref(&self) -> &AtomicU64 {
+        &self.0
+    }
 }
 
 /// A waiter, as the queue sees it.
@@ -87,7 +102,13 @@ impl Word {
 
 impl Slots {
     pub(super) fn new(limit: u32, queue: Option<u32>) -> Self {
-        Self { word: AtomicU64::new(0), limit: AtomicU32::new(limit), queue, line: Mutex::new(Queue::new()) }
+        Self {
+            word: Alone(AtomicU64::new(0)),
+            limit: AtomicU32::new(limit),
+            waits: AtomicBool::new(false),
+            queue,
+            line: Mutex::new(Queue::new()),
+        }
     }
 
     fn word(&self) -> Word {
@@ -109,8 +130,18 @@ impl Slots {
     }
 
     /// Whether neither a slot nor a place in the queue is free.
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.refuses(self.word(), self.limit())
+        let limit = self.limit();
+        let queue = self.queue.unwrap_or(limit);
+        // A queue is full only if somebody is in it.
+        let may_be = limit == 0 || queue == 0 || self.waits.load(Ordering::Relaxed);
+        may_be && self.refuses(self.word(), limit)
+    }
+
+    /// Called by who holds the lock and has changed the queue.
+    fn changed(&self) {
+        self.waits.store(self.word().queued() > 0, Ordering::Relaxed);
     }
 
     fn refuses(&self, word: Word, limit: u32) -> bool {
@@ -156,6 +187,7 @@ impl Slots {
                 Err(_) => {}
                 Ok(_) if room => return Entry::Taken,
                 Ok(_) => {
+                    self.changed();
                     let waiter = Waiter { waker: None, fate: fate.clone() };
                     return Entry::Queued(Ticket { place: line.push(priority, by, waiter), fate });
                 }
@@ -166,28 +198,21 @@ impl Slots {
     /// Gives a slot back: to the next in line, if there is one. The clock is read only then.
     #[inline]
     pub(super) fn give_back(&self, now: impl FnOnce() -> Instant) {
-        let mut word = self.word();
-        while word.queued() == 0 {
-            let given = self.word.compare_exchange_weak(
-                word.0,
-                word.0 - RUNNING,
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
-            match given {
-                Ok(_) => return,
-                Err(now) => word = Word(now),
-            }
+        // In one step, and without a look before it: the look would fetch the word twice from who changed it last.
+        // Releases to whoever takes the slot what was done while it was held.
+        if Word(self.word.fetch_sub(RUNNING, Ordering::Release)).queued() > 0 {
+            self.hand_on(now());
         }
-        self.hand_on(now());
     }
 
+    /// Serves those who waited when a slot was given back.
     #[cold]
     fn hand_on(&self, now: Instant) {
         let woken = {
             let mut line = lock(&self.line);
-            self.word.fetch_sub(RUNNING, Ordering::Release);
-            self.serve(&mut line, now)
+            let woken = self.serve(&mut line, now);
+            self.changed();
+            woken
         };
         wake(woken);
     }
@@ -198,7 +223,9 @@ impl Slots {
         let woken = {
             let mut line = lock(&self.line);
             self.limit.store(limit, Ordering::Relaxed);
-            if limit == 0 { self.send_away(&mut line) } else { self.serve(&mut line, now) }
+            let woken = if limit == 0 { self.send_away(&mut line) } else { self.serve(&mut line, now) };
+            self.changed();
+            woken
         };
         wake(woken);
     }
@@ -258,6 +285,7 @@ impl Slots {
         let left = line.remove(ticket.place);
         if left.is_some() {
             self.word.fetch_sub(QUEUED, Ordering::AcqRel);
+            self.changed();
         }
         let fate = ticket.fate();
         drop(line);

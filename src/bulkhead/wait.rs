@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
@@ -12,7 +13,7 @@ use super::gate::{Core, Slot};
 use super::slots::{Fate, Ticket};
 use crate::monitor::Event;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::sync::Arc;
+use crate::stripes::Stripe;
 use crate::time::{self, Instant};
 
 /// A place in the queue. Dropping it gives the place up, and hands on the slot if one was already granted.
@@ -26,7 +27,7 @@ pub struct Wait(Pin<Box<Waiting>>);
 
 pin_project! {
     struct Waiting {
-        core: Arc<Core>,
+        core: Arc<Stripe<Core>>,
         // `None` once its fate was seen.
         ticket: Option<Ticket>,
         since: Instant,
@@ -46,7 +47,7 @@ pub(super) struct Patience {
 }
 
 impl Wait {
-    pub(super) fn new(core: Arc<Core>, ticket: Ticket, since: Instant, patience: Patience) -> Self {
+    pub(super) fn new(core: Arc<Stripe<Core>>, ticket: Ticket, since: Instant, patience: Patience) -> Self {
         Self(Box::pin(Waiting { core, ticket: Some(ticket), since, patience, timer: None }))
     }
 }

@@ -3,10 +3,9 @@
 //! A record is put into a small buffer under a lock that other threads hardly ever want; when it is full, or somebody
 //! asks for figures, the records go into the book. So a call costs a push, and no reader ever sees half a record.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::counts::{Charge, Done};
 use crate::refusal::RefusalKind;
+pub(super) use crate::stripes::thread_number;
 
 /// One thing that happened at one instant, in nanoseconds since the monitor's start.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +29,3 @@ pub(super) enum What {
 pub(super) const MANY: usize = 128;
 /// No more than this many wait.
 pub(super) const MOST: usize = 512;
-
-/// Threads are numbered as they come.
-#[inline]
-pub(super) fn thread_number() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    // A thread that is ending uses the first stripe.
-    NUMBER.try_with(|number| *number).unwrap_or(0)
-}

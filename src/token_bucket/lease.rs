@@ -2,9 +2,10 @@
 //! were taken from the bucket ahead of use. So threads meet on the bucket's one number alone, or not even there.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
 
+use crate::stripes::thread_number;
 use crate::token_bucket::bucket::Costs;
 use crate::token_bucket::few::Few;
 use crate::token_bucket::gate::State;
@@ -76,15 +77,4 @@ impl<U, R> Clone for Stripes<U, R> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
-}
-
-/// Threads are numbered as they come.
-#[inline]
-fn thread_number() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    // A thread that is ending uses the first stripe.
-    NUMBER.try_with(|number| *number).unwrap_or(0)
 }
