@@ -1,0 +1,177 @@
+//! Services that answer at once, and one way to drive them.
+
+use std::convert::Infallible;
+use std::future::{Future, Ready, ready};
+use std::hint::black_box;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use seawall::call::{Aim, Answer, Call, Describe, Destination, Estimate, Misfit, Usage};
+use seawall::{BoxError, Fault};
+use tower::Service;
+
+/// Makes so many calls.
+pub type Loop = Box<dyn FnMut(u64)>;
+
+/// The request: it describes itself, so that every layer finds what it reads.
+#[derive(Clone, Copy)]
+pub struct Prompt(pub &'static Call);
+
+impl Prompt {
+    pub fn described() -> Self {
+        let mut call = Call::default();
+        call.model = Some("gpt-4o".into());
+        call.upstream = Some("openai".into());
+        call.tenant = Some("acme".into());
+        call.estimate = Some(Estimate::new(250, 1_000));
+        call.output_bound = Some(1_000);
+        Self(Box::leak(Box::new(call)))
+    }
+}
+
+impl Aim for Prompt {
+    fn aim(&self, _at: &Destination<'_>) -> Result<Self, Misfit> {
+        Ok(*self)
+    }
+}
+
+impl Describe for Prompt {
+    fn call(&self) -> Option<&Call> {
+        Some(self.0)
+    }
+}
+
+/// The answer, with what it used.
+pub struct Reply(pub Usage);
+
+impl Answer for Reply {
+    fn usage(&self) -> Option<Usage> {
+        Some(self.0)
+    }
+}
+
+/// A model that answers at once.
+#[derive(Clone, Copy)]
+pub struct Model;
+
+impl Service<Prompt> for Model {
+    type Response = Reply;
+    type Error = BoxError;
+    type Future = Ready<Result<Reply, BoxError>>;
+
+    #[inline]
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, prompt: Prompt) -> Self::Future {
+        black_box(prompt.0);
+        let mut usage = Usage::default();
+        (usage.input, usage.output) = (Some(250), Some(80));
+        ready(Ok(Reply(usage)))
+    }
+}
+
+/// A number that comes back.
+#[derive(Clone, Copy)]
+pub struct Echo;
+
+impl Service<u64> for Echo {
+    type Response = u64;
+    type Error = BoxError;
+    type Future = Ready<Result<u64, BoxError>>;
+
+    #[inline]
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: u64) -> Self::Future {
+        ready(Ok(black_box(request)))
+    }
+}
+
+/// The same with an error type that carries a refusal without a box.
+#[derive(Clone, Copy)]
+pub struct TypedEcho;
+
+impl Service<u64> for TypedEcho {
+    type Response = u64;
+    type Error = Fault<Infallible>;
+    type Future = Ready<Result<u64, Self::Error>>;
+
+    #[inline]
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: u64) -> Self::Future {
+        ready(Ok(black_box(request)))
+    }
+}
+
+/// The same with a small error that can be cloned, as some peers demand.
+#[derive(Clone, Copy)]
+pub struct Plain;
+
+/// The error of [`Plain`].
+#[derive(Clone, Copy, Debug)]
+pub struct PlainError;
+
+impl std::fmt::Display for PlainError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it failed")
+    }
+}
+
+impl std::error::Error for PlainError {}
+
+impl Service<u64> for Plain {
+    type Response = u64;
+    type Error = PlainError;
+    type Future = Ready<Result<u64, PlainError>>;
+
+    #[inline]
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), PlainError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: u64) -> Self::Future {
+        ready(Ok(black_box(request)))
+    }
+}
+
+/// `ready().call()` of a service that never waits.
+#[inline]
+pub fn call<S, Req>(service: &mut S, request: Req) -> Result<S::Response, S::Error>
+where
+    S: Service<Req>,
+{
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(ready) = service.poll_ready(&mut cx) else {
+        unreachable!("the inner service is always ready")
+    };
+    ready?;
+    let mut future = pin!(service.call(request));
+    let Poll::Ready(result) = future.as_mut().poll(&mut cx) else {
+        unreachable!("the inner service answers at once")
+    };
+    result
+}
+
+/// Calls a service again and again.
+pub fn calls<S, Req>(mut service: S, request: Req) -> Loop
+where
+    S: Service<Req> + 'static,
+    Req: Copy + 'static,
+{
+    Box::new(move |n| {
+        for _ in 0..n {
+            let _ = black_box(call(&mut service, black_box(request)).is_ok());
+        }
+    })
+}

@@ -1,0 +1,123 @@
+//! Seawall beside its peers, in one run.
+//!
+//! `cargo run --release` prints the tables and a line a bar, writes both as Markdown and JSON under `target/`, and ends
+//! with an error when a bar is missed. `-- --record` puts the tables into `BENCHMARKS.md` too. `-- count LAYER N` makes
+//! so many calls and nothing else, for a profiler.
+
+mod drive;
+mod measure;
+mod ours;
+mod report;
+mod rows;
+mod theirs;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use measure::{allocations, paired, two_threads};
+use report::{Bar, Line};
+use rows::Row;
+
+/// How many turns each side has.
+const TURNS: usize = 300;
+
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime with a timer needs nothing that can be missing");
+    let _inside = runtime.enter();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match &args[..] {
+        [command, layer, calls] if command == "count" => count(layer, calls),
+        _ => compare(args.iter().any(|arg| arg == "--record")),
+    }
+}
+
+fn count(layer: &str, calls: &str) -> ExitCode {
+    let mut all = rows::bars().into_iter().chain(rows::others());
+    let (Some(mut row), Ok(calls)) = (all.find(|row| row.layer == layer), calls.parse()) else {
+        eprintln!("no such layer, or no number");
+        return ExitCode::FAILURE;
+    };
+    (row.ours)(calls);
+    ExitCode::SUCCESS
+}
+
+fn line(row: &mut Row) -> Line {
+    let (ours, theirs) = paired(&mut row.ours, &mut row.theirs, TURNS);
+    let allocations = (allocations(&mut row.ours), allocations(&mut row.theirs));
+    Line { layer: row.layer, ours, peer: row.peer, theirs, allocations }
+}
+
+fn compare(record: bool) -> ExitCode {
+    let (mut lines, mut bars) = (Vec::new(), Vec::new());
+    for mut row in rows::bars() {
+        let line = line(&mut row);
+        let name = format!("{} / {}", row.layer, row.peer).replace(' ', "-");
+        if let Some(limit) = row.bar {
+            bars.push(Bar { name: name.clone(), measured: line.ratio(), limit, at_least: false });
+            let measured = precise(line.allocations.0);
+            bars.push(Bar { name: format!("{name}:allocations"), measured, limit: 0.0, at_least: false });
+        }
+        lines.push(line);
+    }
+    lines.extend(rows::others().iter_mut().map(line));
+    let shared = shared(&mut bars);
+    let table = format!("{}\n{shared}", report::markdown(&lines));
+    let told = report::bars(&bars);
+    println!("{table}\n{told}");
+    if let Err(error) = write(&table, &told, &report::json(&lines, &bars), record) {
+        eprintln!("the tables could not be written: {error}");
+        return ExitCode::FAILURE;
+    }
+    if bars.iter().all(Bar::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nothing makes 2^52 allocations a call")]
+fn precise(count: u64) -> f64 {
+    count as f64
+}
+
+/// Two threads on one service. There are two processors at least, or nothing is told.
+fn shared(bars: &mut Vec<Bar>) -> String {
+    let measured = [
+        ("tower ConcurrencyLimit", two_threads(&theirs::concurrency_limit(), TURNS / 4), None),
+        ("bulkhead", two_threads(&ours::bulkhead(), TURNS / 4), Some(0.6)),
+        ("circuit breaker", two_threads(&ours::breaker(), TURNS / 4), Some(0.6)),
+        ("token bucket", two_threads(&ours::bucket(), TURNS / 4), Some(0.6)),
+        ("token bucket, two dimensions", two_threads(&ours::bucket_of_two(), TURNS / 4), Some(0.6)),
+    ];
+    let mut text = String::from(
+        "| shared by two threads | throughput of one thread's, best | median |\n|---|---|---|\n",
+    );
+    for (name, part, bar) in measured {
+        let Some(part) = part else { continue };
+        let _ = writeln!(text, "| {name} | {:.2} | {:.2} |", part.least, part.median);
+        if let Some(limit) = bar {
+            let name = format!("{name} / two threads").replace(' ', "-");
+            bars.push(Bar { name, measured: part.least, limit, at_least: true });
+        }
+    }
+    text
+}
+
+/// Where the tables stand in `BENCHMARKS.md`.
+const BEGIN: &str = "<!-- tables -->\n";
+const END: &str = "<!-- end of tables -->";
+
+fn write(table: &str, bars: &str, json: &str, record: bool) -> std::io::Result<()> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = format!("{table}\n```text\n{bars}```\n");
+    std::fs::write(here.join("target/peers.md"), &text)?;
+    std::fs::write(here.join("target/peers.json"), json)?;
+    if !record {
+        return Ok(());
+    }
+    let page = here.join("../../BENCHMARKS.md");
+    let old = std::fs::read_to_string(&page)?;
+    let parts = old.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));
+    let Some((head, tail)) = parts else {
+        return Err(std::io::Error::other("BENCHMARKS.md has no place for them"));
+    };
+    std::fs::write(&page, format!("{head}{BEGIN}{text}{END}{tail}"))
+}

@@ -1,0 +1,108 @@
+//! Paired timing: A B A B, many short turns. The minimum is what the code costs; the median says how noisy the run was.
+
+#![expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use tower::Service;
+
+use crate::drive::{Loop, call};
+
+/// Nanoseconds a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    pub least: f64,
+    pub median: f64,
+}
+
+/// How long one turn takes: long against the clock, short against what disturbs.
+const TURN: Duration = Duration::from_micros(400);
+
+/// Times two loops in turns.
+pub fn paired(ours: &mut Loop, theirs: &mut Loop, turns: usize) -> (Timing, Timing) {
+    let (our_count, their_count) = (calibrated(ours), calibrated(theirs));
+    let (mut our_times, mut their_times) = (Vec::with_capacity(turns), Vec::with_capacity(turns));
+    for _ in 0..turns {
+        our_times.push(each(time(ours, our_count), our_count));
+        their_times.push(each(time(theirs, their_count), their_count));
+    }
+    (timing(our_times), timing(their_times))
+}
+
+fn timing(mut times: Vec<f64>) -> Timing {
+    times.sort_by(f64::total_cmp);
+    let at = |index: usize| times.get(index).copied().unwrap_or(f64::NAN);
+    Timing { least: at(0), median: at(times.len() / 2) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a turn is far shorter than 2^52 ns")]
+fn each(took: Duration, calls: u64) -> f64 {
+    took.as_nanos() as f64 / calls as f64
+}
+
+fn time(run: &mut Loop, count: u64) -> Duration {
+    let start = Instant::now();
+    run(count);
+    start.elapsed()
+}
+
+/// How many calls make a turn.
+fn calibrated(run: &mut Loop) -> u64 {
+    let mut count = 64;
+    while time(run, count) < TURN {
+        count *= 2;
+    }
+    count
+}
+
+/// Allocations a call.
+pub fn allocations(run: &mut Loop) -> u64 {
+    const CALLS: u64 = 64;
+    // What is made once is made before.
+    run(CALLS);
+    allocation_counter::measure(|| run(CALLS)).count_total.div_ceil(CALLS)
+}
+
+/// The throughput of two threads on one service, as a part of what one thread reaches: best and median of those turns in
+/// which both really ran at once. On a busy machine few are; `None` if none was.
+pub fn two_threads<S>(service: &S, turns: usize) -> Option<Timing>
+where
+    S: Service<u64> + Clone + Send + Sync,
+{
+    let ran = |threads| {
+        let times: Vec<f64> =
+            (0..10 * turns).filter_map(|_| together(service, threads)).take(turns).collect();
+        (!times.is_empty()).then(|| timing(times))
+    };
+    let (one, two) = (ran(1)?, ran(2)?);
+    Some(Timing { least: 2.0 * one.least / two.least, median: 2.0 * one.median / two.median })
+}
+
+/// Nanoseconds a call, if all threads ran for nine tenths of the time at least.
+fn together<S>(service: &S, threads: usize) -> Option<f64>
+where
+    S: Service<u64> + Clone + Send + Sync,
+{
+    const CALLS: u64 = 20_000;
+    let barrier = &Barrier::new(threads);
+    let work = |mut service: S| {
+        barrier.wait();
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            let _ = black_box(call(&mut service, black_box(7)).is_ok());
+        }
+        (start, Instant::now())
+    };
+    let spans: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..threads).map(|_| service.clone()).map(|s| scope.spawn(|| work(s))).collect();
+        workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
+    });
+    let begins = || spans.iter().map(|span| span.0);
+    let ends = || spans.iter().map(|span| span.1);
+    let whole = ends().max()?.saturating_duration_since(begins().min()?);
+    let common = ends().min()?.saturating_duration_since(begins().max()?);
+    (common.as_secs_f64() >= 0.9 * whole.as_secs_f64()).then(|| each(whole, CALLS))
+}

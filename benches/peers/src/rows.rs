@@ -1,0 +1,96 @@
+//! What is measured beside what, and the bars.
+
+use crate::drive::{Echo, Loop, Model, Prompt, calls};
+use crate::{ours, theirs};
+
+/// One layer beside one peer.
+pub struct Row {
+    pub layer: &'static str,
+    pub ours: Loop,
+    pub peer: &'static str,
+    pub theirs: Loop,
+    /// The most that ours may cost, as a multiple of the peer's; `None` is no bar.
+    pub bar: Option<f64>,
+}
+
+const LIMIT: &str = "tower ConcurrencyLimit";
+const GOVERNOR: &str = "governor check";
+
+fn number(service: impl ours::Numbers) -> Loop {
+    calls(service, 7_u64)
+}
+
+fn prompt(service: impl ours::Prompts) -> Loop {
+    calls(service, Prompt::described())
+}
+
+fn limit() -> Loop {
+    calls(theirs::concurrency_limit(), 7_u64)
+}
+
+fn row(layer: &'static str, ours: Loop, peer: &'static str, theirs: Loop, bar: Option<f64>) -> Row {
+    Row { layer, ours, peer, theirs, bar }
+}
+
+/// Against the bars.
+pub fn bars() -> Vec<Row> {
+    vec![
+        row("bulkhead", number(ours::bulkhead()), LIMIT, limit(), Some(1.0)),
+        row("circuit breaker", number(ours::breaker()), LIMIT, limit(), Some(1.0)),
+        row("token bucket", number(ours::bucket()), GOVERNOR, theirs::governor(), Some(1.2)),
+        row(
+            "token bucket, two dimensions",
+            number(ours::bucket_of_two()),
+            GOVERNOR,
+            theirs::governor(),
+            Some(2.0),
+        ),
+        row("cost guard, one budget", prompt(ours::guard()), LIMIT, limit(), Some(2.0)),
+        row("cost guard, three budgets", prompt(ours::guard_of_three()), LIMIT, limit(), Some(5.0)),
+        row("retry that does not retry", number(ours::retry()), LIMIT, limit(), Some(0.6)),
+        row("fallback at its first target", prompt(ours::fallback()), LIMIT, limit(), Some(1.5)),
+        row(
+            "all six",
+            prompt(ours::all_six()),
+            "tower-resilience's six",
+            theirs::resilience_all(),
+            Some(0.25),
+        ),
+        row("breaker, refusal, held open", number(ours::breaker_held_open()), LIMIT, limit(), Some(0.8)),
+        row("breaker, refusal, opened", number(ours::breaker_opened()), LIMIT, limit(), Some(0.8)),
+        row("bulkhead, refusal", number(ours::bulkhead_full()), LIMIT, limit(), Some(0.8)),
+        row("token bucket, refusal", number(ours::bucket_empty()), LIMIT, limit(), Some(0.8)),
+    ]
+}
+
+/// Beside each peer that does the same work.
+pub fn others() -> Vec<Row> {
+    vec![
+        row(
+            "bare service",
+            calls(Echo, 7_u64),
+            "bare service, described",
+            calls(Model, Prompt::described()),
+            None,
+        ),
+        row("a gate that decides nothing", number(ours::gate()), LIMIT, limit(), None),
+        row(
+            "circuit breaker",
+            number(ours::breaker()),
+            "tower-resilience",
+            theirs::resilience_breaker(),
+            None,
+        ),
+        row("circuit breaker", number(ours::breaker()), "seatbelt", theirs::seatbelt_breaker(), None),
+        row("circuit breaker", number(ours::breaker()), "failsafe", theirs::failsafe(), None),
+        row("bulkhead", number(ours::bulkhead()), "tower-resilience", theirs::resilience_bulkhead(), None),
+        row("token bucket", number(ours::bucket()), "tower RateLimit", theirs::rate_limit(), None),
+        row("token bucket", number(ours::bucket()), "tower-resilience", theirs::resilience_limiter(), None),
+        row("retry", number(ours::retry()), "tower Retry", theirs::retry(), None),
+        row("retry", number(ours::retry()), "tower-resilience", theirs::resilience_retry(), None),
+        row("retry", number(ours::retry()), "seatbelt", theirs::seatbelt_retry(), None),
+        row("timeout", number(ours::timeout()), "tower Timeout", theirs::timeout(), None),
+        row("timeout", number(ours::timeout()), "tower-resilience", theirs::resilience_timeout(), None),
+        row("fallback", prompt(ours::fallback()), "tower-resilience", theirs::resilience_fallback(), None),
+    ]
+}

@@ -1,0 +1,137 @@
+//! The same work by the peers, set up as their documentation shows.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use seawall::BoxError;
+use tower::Layer;
+use tower::limit::{ConcurrencyLimit, RateLimit};
+use tower::retry::Policy;
+use tower::timeout::Timeout;
+use tower_resilience::bulkhead::BulkheadLayer;
+use tower_resilience::circuitbreaker::CircuitBreakerLayer;
+use tower_resilience::fallback::FallbackLayer;
+use tower_resilience::ratelimiter::RateLimiterLayer;
+use tower_resilience::retry::RetryLayer;
+use tower_resilience::timelimiter::TimeLimiterLayer;
+
+use crate::drive::{Echo, Loop, Plain, PlainError, calls};
+
+const PLENTY: usize = 900_000_000;
+
+pub fn concurrency_limit() -> ConcurrencyLimit<Echo> {
+    ConcurrencyLimit::new(Echo, 64)
+}
+
+pub fn rate_limit() -> Loop {
+    calls(RateLimit::new(Echo, tower::limit::rate::Rate::new(u64::MAX, Duration::from_secs(1))), 7_u64)
+}
+
+pub fn timeout() -> Loop {
+    calls(Timeout::new(Echo, Duration::from_secs(30)), 7_u64)
+}
+
+#[derive(Clone)]
+struct OnError;
+
+impl<R: Clone> Policy<R, R, BoxError> for OnError {
+    type Future = std::future::Ready<()>;
+
+    fn retry(&mut self, _request: &mut R, result: &mut Result<R, BoxError>) -> Option<Self::Future> {
+        result.is_err().then(|| std::future::ready(()))
+    }
+
+    fn clone_request(&mut self, request: &R) -> Option<R> {
+        Some(request.clone())
+    }
+}
+
+pub fn retry() -> Loop {
+    calls(tower::retry::RetryLayer::new(OnError).layer(Echo), 7_u64)
+}
+
+pub fn governor() -> Loop {
+    let quota = governor::Quota::per_second(NonZeroU32::new(900_000_000).expect("it is not zero"));
+    let limiter = governor::RateLimiter::direct(quota.allow_burst(NonZeroU32::MAX));
+    Box::new(move |n| {
+        for _ in 0..n {
+            let _ = std::hint::black_box(limiter.check().is_ok());
+        }
+    })
+}
+
+pub fn failsafe() -> Loop {
+    use failsafe::CircuitBreaker;
+    let breaker = failsafe::Config::new().build();
+    let mut inner = Echo;
+    Box::new(move |n| {
+        for number in 0..n {
+            let call = || crate::drive::call(&mut inner, std::hint::black_box(number));
+            let _ = std::hint::black_box(breaker.call(call).is_ok());
+        }
+    })
+}
+
+pub fn resilience_breaker() -> Loop {
+    calls(CircuitBreakerLayer::builder().build().expect("the defaults are sound").layer(Plain), 7_u64)
+}
+
+pub fn resilience_bulkhead() -> Loop {
+    let layer = BulkheadLayer::builder().max_concurrent_calls(64).build();
+    calls(layer.expect("the settings are sound").layer(Plain), 7_u64)
+}
+
+fn limiter() -> RateLimiterLayer {
+    RateLimiterLayer::burst(PLENTY, PLENTY).build().expect("the settings are sound")
+}
+
+pub fn resilience_limiter() -> Loop {
+    calls(limiter().layer(Plain), 7_u64)
+}
+
+pub fn resilience_retry() -> Loop {
+    calls(RetryLayer::<u64, u64, PlainError>::builder().max_attempts(3).build().layer(Plain), 7_u64)
+}
+
+pub fn resilience_timeout() -> Loop {
+    calls(TimeLimiterLayer::standard().build().layer(Plain), 7_u64)
+}
+
+pub fn resilience_fallback() -> Loop {
+    calls(FallbackLayer::<u64, u64, PlainError>::value(0).layer(Plain), 7_u64)
+}
+
+/// The context and the clock of seatbelt.
+fn context() -> seatbelt::ResilienceContext<u64, Result<u64, PlainError>> {
+    seatbelt::ResilienceContext::new(tick::Clock::new_tokio())
+}
+
+fn recovery(result: &Result<u64, PlainError>) -> seatbelt::RecoveryInfo {
+    match result {
+        Ok(_) => seatbelt::RecoveryInfo::never(),
+        Err(_) => seatbelt::RecoveryInfo::retry(),
+    }
+}
+
+pub fn seatbelt_breaker() -> Loop {
+    let layer = seatbelt::breaker::Breaker::layer("breaker", &context())
+        .recovery_with(|result, _| recovery(result))
+        .rejected_input_error(|_, _| PlainError);
+    calls(tower::ServiceBuilder::new().layer(layer).service(Plain), 7_u64)
+}
+
+pub fn seatbelt_retry() -> Loop {
+    let layer = seatbelt::retry::Retry::layer("retry", &context())
+        .clone_input()
+        .recovery_with(|result, _| recovery(result));
+    calls(tower::ServiceBuilder::new().layer(layer).service(Plain), 7_u64)
+}
+
+/// Fallback, retry, breaker, limiter, bulkhead, timeout: in the order that its guide recommends.
+pub fn resilience_all() -> Loop {
+    let bulkhead = BulkheadLayer::builder().max_concurrent_calls(64).build().expect("the settings are sound");
+    let inner = bulkhead.layer(TimeLimiterLayer::standard().build().layer(Plain));
+    let inner = CircuitBreakerLayer::builder().build().expect("sound").layer(limiter().layer(inner));
+    let inner = RetryLayer::<u64, u64, _>::builder().max_attempts(3).build().layer(inner);
+    calls(FallbackLayer::<u64, u64, _>::value(0).layer(inner), 7_u64)
+}
