@@ -31,12 +31,39 @@ pin_project! {
     #[project = StateProj]
     #[project_replace = StateOwned]
     enum State<S, Req, M, F, W> {
-        // The inner service is at work.
-        Calling { #[pin] future: F },
+        // The inner service is at work, or has answered.
+        Calling { #[pin] running: Running<F> },
         Refused { refusal: Refusal },
         // The inner service is not called yet.
         Before { #[pin] before: Before<S, Req, M, W> },
         Done,
+    }
+}
+
+pin_project! {
+    /// The inner service's future, until it has answered.
+    #[doc(hidden)]
+    #[derive(Debug)]
+    #[project = RunningProj]
+    pub enum Running<F> {
+        Inner { #[pin] future: F },
+        Over,
+    }
+}
+
+impl<F: Future> Running<F> {
+    #[inline]
+    pub(super) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.project() {
+            RunningProj::Inner { future } => future.poll(cx),
+            RunningProj::Over => panic!("`ResponseFuture` polled after it was done"),
+        }
+    }
+
+    /// Drops the future.
+    #[inline]
+    pub(super) fn end(mut self: Pin<&mut Self>) {
+        self.set(Self::Over);
     }
 }
 
@@ -59,7 +86,8 @@ where
 {
     #[inline]
     pub(super) fn calling(note: M::Note, future: M::Future, held: Held<G::Permit>) -> Self {
-        Self { note: Some(note), state: State::Calling { future }, held }
+        let running = Running::Inner { future };
+        Self { note: Some(note), state: State::Calling { running }, held }
     }
 
     pub(super) fn waiting(note: M::Note, mode: M, wait: G::Wait, inner: S, request: Req) -> Self {
@@ -89,16 +117,8 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.as_mut().project();
         match this.state.as_mut().project() {
-            // ## Calling => (Calling | Done)
-            StateProj::Calling { future } => {
-                let Poll::Ready(output) = this.held.running(End::Failed, || future.poll(cx)) else {
-                    this.held.pending();
-                    return Poll::Pending;
-                };
-                // The inner future goes before its permit does.
-                this.state.set(State::Done);
-                Poll::Ready(M::finish(take(this.note), output, this.held))
-            }
+            // ## Calling => Calling: the inner future goes when it has answered.
+            StateProj::Calling { running } => M::poll(running, cx, this.note, this.held),
             // ## Refused => Done
             StateProj::Refused { .. } => {
                 let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done) else {
@@ -160,7 +180,7 @@ where
                     unreachable!("the state was Readying a line ago");
                 };
                 let future = held.running(End::Failed, || mode.call(&mut inner, request));
-                this.state.set(State::Calling { future });
+                this.state.set(State::Calling { running: Running::Inner { future } });
                 self.poll(cx)
             }
             BeforeProj::Over => panic!("`ResponseFuture` polled after a panic"),
@@ -169,7 +189,7 @@ where
 }
 
 #[inline]
-fn take<N>(note: &mut Option<N>) -> N {
+pub(super) fn take<N>(note: &mut Option<N>) -> N {
     note.take().expect("a future answers once, and its note is taken only then")
 }
 
@@ -180,6 +200,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
+            State::Calling { running: Running::Over } => "done",
             State::Calling { .. } => "calling",
             State::Before { before: Before::Waiting { .. } } => "waiting",
             State::Before { .. } => "readying",

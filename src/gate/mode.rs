@@ -1,6 +1,7 @@
 //! Where a response ends, and how a refusal is told.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use crate::call::Describe;
+use crate::gate::future::{Running, take};
 use crate::gate::{End, Follow, GateBody, Heads, Held, Permit, WithBody};
 use crate::provider::grpc::is_grpc;
 use crate::refusal::{Failure, Refusal};
@@ -36,16 +38,14 @@ pub trait Mode<S, Req, P: Permit>: sealed::Sealed {
     fn poll_ready(&self, inner: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>>;
     /// Calls the inner service.
     fn call(&self, inner: &mut S, request: Req) -> Self::Future;
-    /// Shows the result to the permit, and takes it on with the body or settles it.
-    ///
-    /// # Errors
-    ///
-    /// Those of the inner service, unchanged.
-    fn finish(
-        note: Self::Note,
-        output: Self::Output,
+    /// Polls the inner future, which goes before its permit does; shows the result to the permit, and takes that on with the
+    /// body or settles it. Errors are those of the inner service, unchanged.
+    fn poll(
+        running: Pin<&mut Running<Self::Future>>,
+        cx: &mut Context<'_>,
+        note: &mut Option<Self::Note>,
         held: &mut Held<P>,
-    ) -> Result<Self::Response, Self::Error>;
+    ) -> Poll<Result<Self::Response, Self::Error>>;
     /// Tells a refusal.
     ///
     /// # Errors
@@ -148,10 +148,28 @@ where
     asks_inner!(S, Req);
 
     #[inline]
-    fn finish((): (), output: Self::Output, held: &mut Held<P>) -> Self::Output {
-        <P as ErrsFor<S, Req>>::see(held, output.as_ref());
-        held.settle(if output.is_ok() { End::Complete } else { End::Failed });
-        output
+    fn poll(
+        mut running: Pin<&mut Running<Self::Future>>,
+        cx: &mut Context<'_>,
+        _note: &mut Option<()>,
+        held: &mut Held<P>,
+    ) -> Poll<Self::Output> {
+        if size_of::<Self::Output>() <= SMALL {
+            return answered(running, cx, held).map(|output| {
+                see_head(held, output.as_ref(), <P as ErrsFor<S, Req>>::see);
+                output
+            });
+        }
+        // What was polled is looked at where it lies, and not moved.
+        let polled = held.running(End::Failed, || running.as_mut().poll(cx));
+        match &polled {
+            Poll::Pending => held.pending(),
+            Poll::Ready(output) => {
+                running.end();
+                see_head(held, output.as_ref(), <P as ErrsFor<S, Req>>::see);
+            }
+        }
+        polled
     }
 
     fn refuse((): (), refusal: Refusal) -> Self::Output {
@@ -175,8 +193,15 @@ where
 
     asks_inner!(S, Req);
 
-    fn finish(bodiless: bool, output: Self::Output, held: &mut Held<P>) -> Result<Self::Response, S::Error> {
-        follow(bodiless, output, held, <P as ErrsFor<S, Req>>::see)
+    #[inline]
+    fn poll(
+        running: Pin<&mut Running<Self::Future>>,
+        cx: &mut Context<'_>,
+        note: &mut Option<bool>,
+        held: &mut Held<P>,
+    ) -> Poll<Result<Self::Response, S::Error>> {
+        answered(running, cx, held)
+            .map(|output| follow(take(note), output, held, <P as ErrsFor<S, Req>>::see))
     }
 
     fn refuse(_bodiless: bool, refusal: Refusal) -> Result<Self::Response, S::Error> {
@@ -216,12 +241,16 @@ where
 
     asks_inner!(S, Request<ReqB>);
 
-    fn finish(
-        note: RespondNote,
-        output: Self::Output,
+    #[inline]
+    fn poll(
+        running: Pin<&mut Running<Self::Future>>,
+        cx: &mut Context<'_>,
+        note: &mut Option<RespondNote>,
         held: &mut Held<P>,
-    ) -> Result<Self::Response, S::Error> {
-        follow(note.bodiless, output, held, <P as RespondsFor<S, Request<ReqB>>>::see)
+    ) -> Poll<Result<Self::Response, S::Error>> {
+        answered(running, cx, held).map(|output| {
+            follow(take(note).bodiless, output, held, <P as RespondsFor<S, Request<ReqB>>>::see)
+        })
     }
 
     fn refuse(note: RespondNote, refusal: Refusal) -> Result<Self::Response, S::Error> {
@@ -266,6 +295,36 @@ impl RespondNote {
         }
         response
     }
+}
+
+/// Answers up to this size, in bytes, are moved in registers; to leave them in memory would cost more.
+const SMALL: usize = 4 * size_of::<usize>();
+
+/// Shows the head to the permit, which ends there.
+#[inline]
+fn see_head<R, E, P: Permit>(
+    held: &mut Held<P>,
+    result: Result<&R, &E>,
+    see: impl FnOnce(&mut Held<P>, Result<&R, &E>) -> Follow,
+) {
+    let end = if result.is_ok() { End::Complete } else { End::Failed };
+    see(held, result);
+    held.settle(end);
+}
+
+/// Polls the inner future, and drops it when it has answered.
+#[inline]
+fn answered<F: Future, P: Permit>(
+    mut running: Pin<&mut Running<F>>,
+    cx: &mut Context<'_>,
+    held: &mut Held<P>,
+) -> Poll<F::Output> {
+    let polled = held.running(End::Failed, || running.as_mut().poll(cx));
+    match polled {
+        Poll::Pending => held.pending(),
+        Poll::Ready(_) => running.end(),
+    }
+    polled
 }
 
 /// Shows the head to the permit and puts it into the body, unless it has seen enough or nothing follows.
