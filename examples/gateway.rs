@@ -37,10 +37,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use args::Args;
-use seawall::{BoxError, Config};
+use seawall::BoxError;
 use simulation::Simulation;
-use state::Gateway;
-use tokio::net::TcpListener;
+use state::{Gateway, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
@@ -71,15 +70,21 @@ async fn run(args: Args) -> Result<(), BoxError> {
         Some(file) => state::read(file)?,
         None => simulation.insert(Simulation::start().await?).config()?,
     };
+    let address = args.listen.unwrap_or_else(|| config.listen());
+    server::allow(&config, address)?;
     if args.check {
         println!("the configuration is sound");
         return Ok(());
     }
-    let address = args.listen.unwrap_or_else(|| config.listen());
-    allow(&config, address)?;
-    let listener = listen(address, args.config.is_none() && args.listen.is_none()).await?;
+    let listener = server::listen(address, args.config.is_none() && args.listen.is_none()).await?;
     let address = listener.local_addr()?;
-    let gateway = Gateway::new(config, args.config.clone(), args.open, args.quiet || simulation.is_some())?;
+    let options = Options {
+        file: args.config.clone(),
+        open: args.open,
+        quiet: args.quiet || simulation.is_some(),
+        ..Options::default()
+    };
+    let gateway = Gateway::new(config, options)?;
     greet(&gateway, address, simulation.is_some());
     tokio::spawn(gateway.current().stack.monitor().clone().run(Duration::from_secs(5)));
     tokio::spawn(reload(gateway.clone()));
@@ -93,24 +98,6 @@ async fn run(args: Args) -> Result<(), BoxError> {
         println!("some calls did not end in time and were cut");
     }
     Ok(())
-}
-
-/// Whoever can reach a gateway spends its money.
-fn allow(config: &Config, address: SocketAddr) -> Result<(), BoxError> {
-    if address.ip().is_loopback() || !config.clients().is_empty() {
-        return Ok(());
-    }
-    let problem =
-        "without any [[clients]] whoever reaches it spends your money: listen on 127.0.0.1, or name clients";
-    Err(format!("will not listen on {address}: {problem}").into())
-}
-
-async fn listen(address: SocketAddr, or_elsewhere: bool) -> Result<TcpListener, BoxError> {
-    match TcpListener::bind(address).await {
-        Ok(listener) => Ok(listener),
-        Err(_) if or_elsewhere => Ok(TcpListener::bind((address.ip(), 0)).await?),
-        Err(error) => Err(format!("cannot listen on {address}: {error}").into()),
-    }
 }
 
 fn greet(gateway: &Gateway, address: SocketAddr, simulated: bool) {

@@ -255,8 +255,8 @@ pub trait Classify<Res, E> {
     }
 }
 
-/// Over HTTP: the verdict of the [`Outcome`] if one was read, else by status; an error is one of our own refusals or
-/// else [`Class::Transient`].
+/// Over HTTP: the verdict of the [`Outcome`] if one was read, else by status; an error is one of our own refusals, the
+/// caller's own ([`Class::Invalid`]: the body of its request failed), or else [`Class::Transient`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatusClassifier;
 
@@ -275,10 +275,11 @@ impl<B, E: Failure> Classify<Response<B>, E> for StatusClassifier {
     }
 }
 
-/// The verdict on an error: that of a refusal, or else a failure that may pass.
+/// The verdict on an error: that of a refusal, the caller's own fault, or else a failure that may pass.
 pub(crate) fn of_error<E: Failure>(error: &E) -> Verdict {
     match error.refusal() {
         Some(refusal) => refusal.verdict(),
+        None if error.is_of_the_request() => Verdict::new(Class::Invalid),
         None => Verdict::new(Class::Transient).with_reach(error.reach()),
     }
 }

@@ -30,9 +30,6 @@ pub(crate) fn failed(failure: &BoxError) -> Response<Body> {
     if let Some(refusal) = refusal::find(&**failure) {
         return refused(&refusal, Attempts::find(&**failure));
     }
-    if chain(failure).any(|link| link.is::<http_body_util::LengthLimitError>()) {
-        return too_large();
-    }
     error(StatusCode::BAD_GATEWAY, "upstream_unreachable", "No upstream could be reached.")
 }
 
@@ -56,9 +53,4 @@ fn refused(refusal: &Refusal, attempts: Option<&Attempts>) -> Response<Body> {
         response.headers_mut().insert(RETRY_AFTER, wait.clone());
     }
     response
-}
-
-fn chain<'e>(error: &'e BoxError) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
-    let first: &'e (dyn std::error::Error + 'static) = &**error;
-    std::iter::successors(Some(first), |link| link.source())
 }

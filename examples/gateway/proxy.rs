@@ -1,6 +1,8 @@
 //! A caller's request on its way to an upstream, and the answer on its way back.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -9,20 +11,17 @@ use http::header::{
     TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use http_body_util::Limited;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use seawall::BoxError;
 use seawall::call::Overrides;
 use seawall::config::Client;
 use seawall::fallback::Served;
 use tower::ServiceExt;
-use tower_http::timeout::TimeoutBody;
+use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use super::errors;
-use super::state::{Current, Gateway};
+use super::state::{Current, Gateway, Limits};
 
-/// The largest request: room for images and audio.
-const LARGEST: usize = 64 * 1024 * 1024;
-/// The longest silence within a request.
-const IDLE: Duration = Duration::from_secs(30);
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -36,12 +35,14 @@ const BY_MODEL: [&str; 5] =
 pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
     let id = take_id(request.headers_mut());
-    let line = (!gateway.is_quiet()).then(|| format!("{} {}", request.method(), request.uri().path()));
+    let line = (!gateway.options().quiet).then(|| format!("{} {}", request.method(), request.uri().path()));
     let current = gateway.current();
-    let mut response = match prepare(&current, request, &id) {
+    let fault = Fault::default();
+    let mut response = match prepare(&current, gateway.options().limits, request, &id, &fault) {
         Ok(request) => match current.client.clone().oneshot(request).await {
             Ok(response) => response.map(Body::new),
-            Err(error) => errors::failed(&error),
+            // What the stack makes of half a request is no help to who sent it.
+            Err(error) => fault.told().unwrap_or_else(|| errors::failed(&error)),
         },
         Err(response) => *response,
     };
@@ -60,8 +61,10 @@ pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<B
 /// The request as the stack takes it, or why it goes no further.
 fn prepare(
     current: &Current,
+    limits: Limits,
     mut request: Request<Body>,
     id: &HeaderValue,
+    fault: &Fault,
 ) -> Result<Request<Body>, Box<Response<Body>>> {
     let no = |status, code, message| Err(Box::new(errors::error(status, code, message)));
     let headers = request.headers();
@@ -69,7 +72,9 @@ fn prepare(
         let message = "A request has a length or is chunked, not both.";
         return no(StatusCode::BAD_REQUEST, "ambiguous_length", message);
     }
-    if length(headers).is_some_and(|length| length > LARGEST as u64) {
+    let by_model = BY_MODEL.contains(&request.uri().path());
+    let largest = if by_model { limits.largest.min(current.config.max_body()) } else { limits.largest };
+    if length(headers).is_some_and(|length| length > largest as u64) {
         return Err(Box::new(errors::too_large()));
     }
     if climbs(request.uri().path()) {
@@ -78,7 +83,7 @@ fn prepare(
     if let Some(client) = authenticate(current, request.headers())? {
         request.extensions_mut().insert(client);
     }
-    if !BY_MODEL.contains(&request.uri().path()) {
+    if !by_model {
         request.extensions_mut().insert(Overrides::new().no_fallback());
     }
     if !current.config.clients().is_empty() {
@@ -88,8 +93,46 @@ fn prepare(
     }
     drop_hop_by_hop(request.headers_mut());
     request.headers_mut().insert(REQUEST_ID, id.clone());
-    let limited = |body| Body::new(TimeoutBody::new(IDLE, Limited::new(body, LARGEST)));
-    Ok(request.map(limited))
+    let fault = fault.clone();
+    let limited = |body| TimeoutBody::new(limits.silence, Limited::new(body, largest));
+    Ok(request.map(|body| Body::new(limited(body).map_err(move |error| fault.note(error)))))
+}
+
+/// What was wrong with a request's body, once that is known.
+#[derive(Clone, Default)]
+struct Fault(Arc<AtomicU8>);
+
+impl Fault {
+    const TOO_LARGE: u8 = 1;
+    const TOO_SLOW: u8 = 2;
+    const BROKEN: u8 = 3;
+
+    fn note(&self, error: BoxError) -> BoxError {
+        let first: &(dyn std::error::Error + 'static) = &*error;
+        let mut chain = std::iter::successors(Some(first), |link| link.source());
+        let what = chain.find_map(|link| match link {
+            link if link.is::<LengthLimitError>() => Some(Self::TOO_LARGE),
+            link if link.is::<TimeoutError>() => Some(Self::TOO_SLOW),
+            _ => None,
+        });
+        self.0.store(what.unwrap_or(Self::BROKEN), Ordering::Relaxed);
+        error
+    }
+
+    fn told(&self) -> Option<Response<Body>> {
+        match self.0.load(Ordering::Relaxed) {
+            Self::TOO_LARGE => Some(errors::too_large()),
+            Self::TOO_SLOW => {
+                let message = "The request did not arrive in time.";
+                Some(errors::error(StatusCode::REQUEST_TIMEOUT, "request_too_slow", message))
+            }
+            Self::BROKEN => {
+                let message = "The request did not arrive whole.";
+                Some(errors::error(StatusCode::BAD_REQUEST, "request_incomplete", message))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Who calls; nobody in particular, where no clients are configured.
@@ -101,7 +144,10 @@ pub(crate) fn authenticate(
     if clients.is_empty() {
         return Ok(None);
     }
-    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| {
+        let (scheme, key) = value.as_bytes().split_at_checked(b"Bearer ".len())?;
+        scheme.eq_ignore_ascii_case(b"Bearer ").then_some(key)
+    });
     let key = bearer.or_else(|| headers.get(API_KEY).map(HeaderValue::as_bytes));
     match key.and_then(|key| clients.find(key)) {
         Some(client) => Ok(Some(client.clone())),

@@ -1,6 +1,9 @@
 //! The listening side: routes, connections, and the way to the end.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -11,11 +14,13 @@ use axum::response::{Html, IntoResponse};
 use axum::routing::{any, get};
 use http::header::CONTENT_TYPE;
 use http::{Request, Response, StatusCode};
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use seawall::monitor::PROMETHEUS_CONTENT_TYPE;
+use seawall::{BoxError, Config};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutStream;
@@ -24,10 +29,24 @@ use super::proxy::proxy;
 use super::state::Gateway;
 use super::{errors, stats};
 
-/// How long a caller may take to say what it wants.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a caller may leave what was sent to it unread.
-const WRITE_TIME: Duration = Duration::from_secs(60);
+/// Whoever can reach a gateway spends its money.
+pub(crate) fn allow(config: &Config, address: SocketAddr) -> Result<(), BoxError> {
+    if address.ip().is_loopback() || !config.clients().is_empty() {
+        return Ok(());
+    }
+    let problem =
+        "without any [[clients]] whoever reaches it spends your money: listen on 127.0.0.1, or name clients";
+    Err(format!("will not listen on {address}: {problem}").into())
+}
+
+/// Takes the port; another one where that is taken, if `or_elsewhere`.
+pub(crate) async fn listen(address: SocketAddr, or_elsewhere: bool) -> Result<TcpListener, BoxError> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(listener),
+        Err(_) if or_elsewhere => Ok(TcpListener::bind((address.ip(), 0)).await?),
+        Err(error) => Err(format!("cannot listen on {address}: {error}").into()),
+    }
+}
 
 fn app(gateway: &Gateway) -> Router {
     let figures = Router::new()
@@ -67,7 +86,7 @@ async fn only_here(
         IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or(ip.is_loopback(), |ip| ip.is_loopback()),
         IpAddr::V4(ip) => ip.is_loopback(),
     };
-    if here || gateway.is_open() {
+    if here || gateway.options().open {
         return next.run(request).await;
     }
     errors::error(StatusCode::NOT_FOUND, "not_found", "There is nothing here.")
@@ -81,11 +100,12 @@ pub(crate) async fn serve(
     stop: impl Future<Output = ()>,
 ) -> bool {
     let app = app(&gateway);
+    let limits = gateway.options().limits;
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(Duration::from_secs(30)));
     let graceful = GracefulShutdown::new();
-    let mut stop = std::pin::pin!(stop);
+    let mut stop = pin!(stop);
     loop {
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -99,11 +119,23 @@ pub(crate) async fn serve(
             () = &mut stop => break,
         };
         let service = TowerToHyperService::new(app.clone().layer(axum::Extension(ConnectInfo(peer))));
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(timed(stream)), service);
+        let asked = Arc::new(AtomicBool::new(false));
+        let has_asked = asked.clone();
+        let service = service_fn(move |request| {
+            asked.store(true, Ordering::Relaxed);
+            service.call(request)
+        });
+        let stream = TokioIo::new(timed(stream, limits.unread));
+        let connection = builder.serve_connection_with_upgrades(stream, service);
         let connection = graceful.watch(connection.into_owned());
         tokio::spawn(async move {
-            // A caller that leaves is no news.
-            let _ = connection.await;
+            let mut connection = pin!(connection);
+            // The server knows no limit for those who do not even say which HTTP they speak.
+            let first = tokio::time::timeout(limits.head, &mut connection).await;
+            if first.is_err() && has_asked.load(Ordering::Relaxed) {
+                // A caller that leaves is no news.
+                let _ = connection.await;
+            }
         });
     }
     drop(listener);
@@ -112,11 +144,11 @@ pub(crate) async fn serve(
 }
 
 /// A connection whose caller must read what it is sent.
-fn timed(stream: TcpStream) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
+fn timed(stream: TcpStream, unread: Duration) -> Pin<Box<TimeoutStream<TcpStream>>> {
     // Without it the first byte of a stream may wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(WRITE_TIME));
+    stream.set_write_timeout(Some(unread));
     Box::pin(stream)
 }
 

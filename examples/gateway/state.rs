@@ -1,8 +1,9 @@
 //! What runs now, and how another configuration takes its place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use seawall::config::{Stack, Stacked};
@@ -18,6 +19,43 @@ pub(crate) struct Current {
     pub(crate) client: Stacked<Upstreams>,
 }
 
+/// What callers may take of the gateway's time and memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Until the head of a request is there.
+    pub(crate) head: Duration,
+    /// Silence within a request.
+    pub(crate) silence: Duration,
+    /// How long what was sent to a caller may stay unread.
+    pub(crate) unread: Duration,
+    /// The largest request that is passed through, in bytes: room for images and audio. One that is routed by its model
+    /// is at most as large as the configuration's `max_body`.
+    pub(crate) largest: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(10),
+            silence: Duration::from_secs(30),
+            unread: Duration::from_secs(60),
+            largest: 64 << 20,
+        }
+    }
+}
+
+/// What is set from outside the configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// Where to read the configuration again.
+    pub(crate) file: Option<PathBuf>,
+    /// Whether everybody may see the figures.
+    pub(crate) open: bool,
+    /// No line for each call.
+    pub(crate) quiet: bool,
+    pub(crate) limits: Limits,
+}
+
 /// The gateway. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Gateway(Arc<Inner>);
@@ -25,14 +63,12 @@ pub(crate) struct Gateway(Arc<Inner>);
 struct Inner {
     current: ArcSwap<Current>,
     upstreams: Upstreams,
-    file: Option<PathBuf>,
+    options: Options,
     draining: AtomicBool,
-    pub(crate) open: bool,
-    pub(crate) quiet: bool,
 }
 
 /// Reads a configuration.
-pub(crate) fn read(file: &PathBuf) -> Result<Config, BoxError> {
+pub(crate) fn read(file: &Path) -> Result<Config, BoxError> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
     Ok(Config::from_toml(&text, |name| std::env::var(name).ok())
@@ -40,19 +76,14 @@ pub(crate) fn read(file: &PathBuf) -> Result<Config, BoxError> {
 }
 
 impl Gateway {
-    pub(crate) fn new(
-        config: Config,
-        file: Option<PathBuf>,
-        open: bool,
-        quiet: bool,
-    ) -> Result<Self, BoxError> {
+    pub(crate) fn new(config: Config, options: Options) -> Result<Self, BoxError> {
         let monitor = config.monitor()?.on_alert(|alert| eprintln!("alert: {alert}")).build()?;
         let stack = config.stack_with(monitor)?;
         let upstreams = upstream::client()?;
         let client = stack.layer(upstreams.clone());
         let current = ArcSwap::from_pointee(Current { config, stack, client });
         let draining = AtomicBool::new(false);
-        Ok(Self(Arc::new(Inner { current, upstreams, file, draining, open, quiet })))
+        Ok(Self(Arc::new(Inner { current, upstreams, options, draining })))
     }
 
     /// What new calls are to use.
@@ -62,7 +93,7 @@ impl Gateway {
 
     /// Reads the file again. Calls under way end on what they began with; a file that is wrong changes nothing.
     pub(crate) fn reload(&self) -> Result<(), BoxError> {
-        let file = self.0.file.as_ref().ok_or("there is no file to read again")?;
+        let file = self.0.options.file.as_ref().ok_or("there is no file to read again")?;
         let config = read(file)?;
         let old = self.current();
         if config.listen() != old.config.listen() {
@@ -83,12 +114,7 @@ impl Gateway {
         self.0.draining.load(Ordering::Relaxed)
     }
 
-    /// Whether everybody may see the figures.
-    pub(crate) fn is_open(&self) -> bool {
-        self.0.open
-    }
-
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.0.quiet
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
     }
 }

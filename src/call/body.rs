@@ -1,5 +1,6 @@
 //! A request body that can be sent again.
 
+mod failed;
 mod recorded;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::call::model::{self, Place};
 use crate::refusal::BoxError;
+pub(crate) use failed::BodyFailed;
 use recorded::Recorded;
 
 /// The body of a request, the same type below the [intake layer](crate::call::intake) whatever came in above it.

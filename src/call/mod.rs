@@ -29,6 +29,7 @@ mod usage;
 pub use aim::{Aim, Destination, Misfit};
 pub use answer::Answer;
 pub use asked::read_json;
+pub(crate) use body::BodyFailed;
 pub use body::CallBody;
 pub use commit::{Commit, CommitBody};
 pub use credential::{Credential, SecretPlaces};

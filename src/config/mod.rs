@@ -197,6 +197,12 @@ impl Config {
         self.file.listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))
     }
 
+    /// How many bytes of a request are read to be understood and replayed: a larger one has no model that is known.
+    #[must_use]
+    pub fn max_body(&self) -> usize {
+        self.file.max_body.unwrap_or(crate::call::intake::LIMIT)
+    }
+
     /// Who may call a gateway.
     #[must_use]
     pub fn clients(&self) -> &Clients {

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 
 use super::{Refusal, find};
+use crate::call::BodyFailed;
 use crate::verdict::Reach;
 
 /// An error in which a refusal can be found again.
@@ -29,6 +30,11 @@ pub trait Failure {
     fn reach(&self) -> Reach {
         self.refusal().map_or(Reach::Unknown, |refusal| refusal.verdict().reach())
     }
+
+    /// Whether the request's own body failed while it was sent: its caller is to blame, and no upstream.
+    fn is_of_the_request(&self) -> bool {
+        false
+    }
 }
 
 impl Failure for Box<dyn Error + Send + Sync + '_> {
@@ -42,6 +48,10 @@ impl Failure for Box<dyn Error + Send + Sync + '_> {
             None if never_connected(&**self) => Reach::Unsent,
             None => Reach::Unknown,
         }
+    }
+
+    fn is_of_the_request(&self) -> bool {
+        BodyFailed::is_in(&**self)
     }
 }
 

@@ -18,6 +18,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use super::failed::BodyFailed;
 use crate::refusal::BoxError;
 
 type Source = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
@@ -118,7 +119,7 @@ impl Recorded {
         }
         let Some(offset) = self.next.checked_sub(state.base) else {
             self.failed = true;
-            return Poll::Ready(Some(Err(Lost::Forgotten.into())));
+            return Poll::Ready(Some(Err(BodyFailed::boxed(Lost::Forgotten))));
         };
         if let Some(piece) = state.log.get(offset) {
             let frame = piece.frame();
@@ -132,7 +133,7 @@ impl Recorded {
             Some(Over::Ended) => return Poll::Ready(None),
             Some(Over::Failed) => {
                 self.failed = true;
-                return Poll::Ready(Some(Err(Lost::Failed.into())));
+                return Poll::Ready(Some(Err(BodyFailed::boxed(Lost::Failed))));
             }
             None => {}
         }
@@ -159,7 +160,7 @@ impl Recorded {
             Poll::Ready(Some(Err(error))) => {
                 lent.end(Over::Failed);
                 self.failed = true;
-                return Poll::Ready(Some(Err(error)));
+                return Poll::Ready(Some(Err(BodyFailed::boxed(error))));
             }
             Poll::Ready(Some(Ok(frame))) => frame,
         };

@@ -259,3 +259,23 @@ fn another_name_of_another_length_can_be_replaced_again() {
     assert_eq!(body.bytes().unwrap(), r#"{"model":"large","n":1}"#, "the original stays");
     assert!(CallBody::from("{}").with_model("x").is_none());
 }
+
+#[tokio::test]
+async fn a_body_that_fails_is_the_callers_fault() {
+    use crate::refusal::Failure;
+    use crate::{Class, Classify, StatusClassifier};
+    let frames = [Ok(data("half")), Err(BoxError::from("cut"))];
+    let mut body = CallBody::streaming(StreamBody::new(futures_util::stream::iter(frames)), 0);
+    assert!(body.frame().await.unwrap().is_ok());
+    let error = body.frame().await.unwrap().unwrap_err();
+    assert!(error.is_of_the_request());
+    let class = |error: &BoxError| {
+        let result: Result<&http::Response<()>, _> = Err(error);
+        StatusClassifier.classify(result).class()
+    };
+    assert_eq!(class(&error), Class::Invalid);
+    // Also below what a client makes of it; and nothing else is.
+    let told: BoxError = Box::new(std::io::Error::other(error));
+    assert_eq!(class(&told), Class::Invalid);
+    assert_eq!(class(&BoxError::from("reset")), Class::Transient);
+}

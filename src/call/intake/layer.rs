@@ -7,6 +7,9 @@ use tower_layer::Layer;
 use super::Intake;
 use crate::call::tokens::Ratios;
 
+/// How much of a request is collected where nothing is said.
+pub(crate) const LIMIT: usize = 32 << 20;
+
 /// Reads each request once; see [the module](crate::call::intake).
 #[derive(Clone, Debug)]
 #[must_use]
@@ -24,7 +27,7 @@ pub(super) struct Settings {
 impl IntakeLayer {
     /// Collects up to 32 MiB, and records up to 64 KiB of what it does not collect.
     pub fn new() -> Self {
-        Self { settings: Settings { limit: 32 << 20, record: 64 << 10, ratios: None } }
+        Self { settings: Settings { limit: LIMIT, record: 64 << 10, ratios: None } }
     }
 
     /// Collects bodies of up to this many bytes; 0 collects none. One that says it is larger is not read at all.

@@ -54,4 +54,5 @@ mod tests;
 
 pub use future::ResponseFuture;
 pub use layer::IntakeLayer;
+pub(crate) use layer::LIMIT;
 pub use service::Intake;
