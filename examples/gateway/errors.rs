@@ -3,7 +3,7 @@
 use axum::body::Body;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
-use seawall::fallback::Attempts;
+use seawall::fallback::{Attempt, Attempts};
 use seawall::{BoxError, Refusal, RefusalKind, refusal};
 use serde_json::json;
 
@@ -48,9 +48,21 @@ fn refused(refusal: &Refusal, attempts: Option<&Attempts>) -> Response<Body> {
         return error(StatusCode::NOT_FOUND, "model_not_found", message);
     }
     let told = refusal.to_response();
-    let mut response = error(refusal.kind().status(), refusal.kind().as_str(), &format!("{refusal}."));
+    let why = attempts.and_then(common).filter(|_| refusal.kind() == RefusalKind::NoTarget);
+    let mut response = match why {
+        // The reason that all targets have in common says more than that none is left.
+        Some(kind) => error(kind.status(), kind.as_str(), &format!("{}.", Refusal::new(kind))),
+        None => error(refusal.kind().status(), refusal.kind().as_str(), &format!("{refusal}.")),
+    };
     if let Some(wait) = told.headers().get(RETRY_AFTER) {
         response.headers_mut().insert(RETRY_AFTER, wait.clone());
     }
     response
+}
+
+/// Why no target was asked, where our own layers refused each for the same kind of reason.
+fn common(attempts: &Attempts) -> Option<RefusalKind> {
+    let mut kinds = attempts.as_slice().iter().map(Attempt::refused);
+    let first = kinds.next()??;
+    kinds.all(|kind| kind.is_some_and(|kind| kind.status() == first.status())).then_some(first)
 }

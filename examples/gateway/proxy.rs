@@ -10,10 +10,10 @@ use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use seawall::BoxError;
-use seawall::call::Overrides;
+use seawall::call::{Call, Overrides};
 use seawall::config::Client;
 use seawall::fallback::Served;
 use tower::ServiceExt;
@@ -22,7 +22,7 @@ use tower_http::timeout::{TimeoutBody, TimeoutError};
 use super::errors;
 use super::state::{Current, Gateway, Limits};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -85,6 +85,10 @@ fn prepare(
     }
     if !by_model {
         request.extensions_mut().insert(Overrides::new().no_fallback());
+        // Who only looks something up, or takes it away, is billed nothing.
+        let mut call = Call::default();
+        call.free = request.method().is_safe() || request.method() == Method::DELETE;
+        request.extensions_mut().insert(call);
     }
     if !current.config.clients().is_empty() {
         // The gateway's own key is nobody else's business, whatever the upstream's credential is.
@@ -159,7 +163,7 @@ pub(crate) fn authenticate(
 }
 
 /// The caller's own id for this request, if it has a sound one, else a new one.
-fn take_id(headers: &mut HeaderMap) -> HeaderValue {
+pub(crate) fn take_id(headers: &mut HeaderMap) -> HeaderValue {
     let sound = |value: &HeaderValue| {
         let text = value.as_bytes();
         (1..=128).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic)

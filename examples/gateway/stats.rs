@@ -6,6 +6,7 @@ use seawall::config::Client;
 use seawall::cost_guard::{Ledger, Usd};
 use serde_json::{Value, json};
 
+use super::proxy::{REQUEST_ID, authenticate, take_id};
 use super::server::{list_of, unix_seconds};
 use super::state::{Current, Gateway};
 
@@ -27,11 +28,18 @@ pub(crate) async fn stats(State(gateway): State<Gateway>) -> Json<Value> {
 /// What the routes lead to, as a list of models that the caller may use.
 pub(crate) async fn models(
     State(gateway): State<Gateway>,
-    headers: http::HeaderMap,
+    mut headers: http::HeaderMap,
 ) -> axum::response::Response {
+    let id = take_id(&mut headers);
+    let mut response = listed(&gateway, &headers);
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+fn listed(gateway: &Gateway, headers: &http::HeaderMap) -> axum::response::Response {
     use axum::response::IntoResponse as _;
     let current = gateway.current();
-    let client = match super::proxy::authenticate(&current, &headers) {
+    let client = match authenticate(&current, headers) {
         Ok(client) => client,
         Err(response) => return *response,
     };

@@ -92,6 +92,8 @@ pub struct Call {
     pub hop: Option<u32>,
     /// The service tier asked for, where the upstream has prices by tier: `flex`, `priority`.
     pub service_tier: Option<Key>,
+    /// Whether it is known to cost nothing at its upstream, a list of files say: no budget is asked for it.
+    pub free: bool,
     /// Whether another target is left if this one fails: layers below are then less patient.
     pub another_target: bool,
     /// Marks the one attempt that may pass an open circuit breaker, because all targets are out.

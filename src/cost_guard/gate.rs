@@ -137,6 +137,9 @@ where
     fn admit(&self, request: &mut Req) -> Admission<CostPermit<L>, CostWait<L>> {
         let inner = &self.inner;
         let call = self.reader.call(request);
+        if call.is_some_and(|call| call.free) {
+            return Admission::Now(CostPermit::unpriced(inner.clone()));
+        }
         let tenant = self.reader.tenant(request);
         let mut spender = call.map(Spender::of).unwrap_or_default();
         spender.tenant = tenant.as_ref().or(spender.tenant);

@@ -323,7 +323,7 @@ impl<R> Chain<R> {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        cold.attempts.push(Attempt::failed(target.clone(), verdict, fact.status));
+        cold.attempts.push(Attempt::failed(target.clone(), fact));
         match away {
             Some(Away::OtherUpstream) => {
                 let same = |other: &Target| other.upstream().name() == target.upstream().name();

@@ -184,8 +184,13 @@ where
     #[cold]
     fn late(mut self: Pin<&mut Self>) -> Step<M, S, Req, C> {
         let mut this = self.as_mut().project();
-        let fact =
-            Fact { verdict: Verdict::new(Class::Stalled), status: None, answered: false, hollow: false };
+        let fact = Fact {
+            verdict: Verdict::new(Class::Stalled),
+            status: None,
+            refused: None,
+            answered: false,
+            hollow: false,
+        };
         match this.run.failed(fact, &this.shared.rules) {
             Next::Ask(next) => {
                 this.state.set(State::Readying { inner: this.shared.fresh(), next });
@@ -317,7 +322,9 @@ where
         let mut this = self.as_mut().project();
         let rules = &*this.shared.rules;
         // No status: that of the head was good, and says nothing of the failure.
-        let next = this.run.failed(Fact { verdict, status: None, answered: true, hollow: true }, rules);
+        let next = this
+            .run
+            .failed(Fact { verdict, status: None, refused: None, answered: true, hollow: true }, rules);
         match next {
             Next::Ask(next) => {
                 // The failed response goes, with all that it holds, before anything of the next attempt is reserved.

@@ -11,7 +11,7 @@ use super::served::{Attempts, Served};
 use crate::call::commit::{Bounds, Goal, Held, Hold};
 use crate::call::{CommitBody, HttpResponse, Outcome};
 use crate::gate::{BodyEnd, Head, Respond, RespondNote, asks_inner};
-use crate::refusal::{Failure, Refusal};
+use crate::refusal::{Failure, Refusal, RefusalKind};
 use crate::time::Instant;
 use crate::verdict::{Classify, Verdict};
 
@@ -76,6 +76,8 @@ pub trait Ends<S, Req, C> {
 pub struct Fact {
     pub(super) verdict: Verdict,
     pub(super) status: Option<StatusCode>,
+    /// Why one of our own layers said no, where it did.
+    pub(super) refused: Option<RefusalKind>,
     /// Whether the upstream answered at all.
     pub(super) answered: bool,
     /// Whether its head was good, and a layer below has found that the rest is not: no answer to keep.
@@ -126,6 +128,8 @@ pub trait JudgesFor<S: Service<Req>, Req> {
     #[doc(hidden)]
     fn verdict(&self, result: Result<&S::Response, &S::Error>) -> Verdict;
     #[doc(hidden)]
+    fn refused(error: &S::Error) -> Option<RefusalKind>;
+    #[doc(hidden)]
     fn refuse(refusal: Refusal) -> S::Error;
 }
 
@@ -139,6 +143,10 @@ where
         Judges::verdict(self, result)
     }
 
+    fn refused(error: &S::Error) -> Option<RefusalKind> {
+        <C as Judges<S::Response, S::Error>>::refused(error)
+    }
+
     fn refuse(refusal: Refusal) -> S::Error {
         <C as Judges<S::Response, S::Error>>::refuse(refusal)
     }
@@ -148,6 +156,8 @@ where
 pub trait Judges<R, E> {
     #[doc(hidden)]
     fn verdict(&self, result: Result<&R, &E>) -> Verdict;
+    #[doc(hidden)]
+    fn refused(error: &E) -> Option<RefusalKind>;
     #[doc(hidden)]
     fn refuse(refusal: Refusal) -> E;
 }
@@ -162,6 +172,10 @@ where
         self.classify(result)
     }
 
+    fn refused(error: &E) -> Option<RefusalKind> {
+        error.refusal().map(|refusal| refusal.kind())
+    }
+
     fn refuse(refusal: Refusal) -> E {
         refusal.into()
     }
@@ -171,6 +185,10 @@ where
 pub trait ClassifiesFor<S: Service<Req>, Req> {
     #[doc(hidden)]
     fn verdict(&self, result: Result<&S::Response, &S::Error>) -> Verdict;
+    #[doc(hidden)]
+    fn refused(_error: &S::Error) -> Option<RefusalKind> {
+        None
+    }
 }
 
 impl<S, Req, C> ClassifiesFor<S, Req> for C
@@ -192,7 +210,8 @@ macro_rules! judges {
             let verdict = <C as $judges<S, $request>>::verdict(classifier, output.as_ref());
             let hollow = !verdict.is_success() && output.as_ref().is_ok_and($hollow);
             let status = output.as_ref().ok().and_then($status).filter(|_| !hollow);
-            Fact { verdict, status, answered: output.is_ok(), hollow }
+            let refused = output.as_ref().err().and_then(<C as $judges<S, $request>>::refused);
+            Fact { verdict, status, refused, answered: output.is_ok(), hollow }
         }
     };
 }

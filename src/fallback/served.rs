@@ -7,7 +7,9 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::Target;
+use super::mode::Fact;
 use crate::call::Misfit;
+use crate::refusal::RefusalKind;
 use crate::verdict::{Class, Verdict};
 
 /// The target that served a call, and what became of those before it.
@@ -96,7 +98,7 @@ pub struct Attempt {
 
 #[derive(Clone, Copy, Debug)]
 enum Tried {
-    Failed { verdict: Verdict, status: Option<StatusCode> },
+    Failed(Fact),
     Skipped(Skip),
 }
 
@@ -117,8 +119,8 @@ pub enum Skip {
 }
 
 impl Attempt {
-    pub(super) fn failed(target: Arc<Target>, verdict: Verdict, status: Option<StatusCode>) -> Self {
-        Self { target, result: Tried::Failed { verdict, status } }
+    pub(super) fn failed(target: Arc<Target>, fact: Fact) -> Self {
+        Self { target, result: Tried::Failed(fact) }
     }
 
     pub(super) fn skipped(target: Arc<Target>, why: Skip) -> Self {
@@ -135,7 +137,7 @@ impl Attempt {
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         match self.result {
-            Tried::Failed { verdict, .. } => Some(verdict),
+            Tried::Failed(fact) => Some(fact.verdict),
             Tried::Skipped(_) => None,
         }
     }
@@ -144,7 +146,16 @@ impl Attempt {
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         match self.result {
-            Tried::Failed { status, .. } => status,
+            Tried::Failed(fact) => fact.status,
+            Tried::Skipped(_) => None,
+        }
+    }
+
+    /// Why one of our own layers below the fallback said no, if that is how asking it ended.
+    #[must_use]
+    pub fn refused(&self) -> Option<RefusalKind> {
+        match self.result {
+            Tried::Failed(fact) => fact.refused,
             Tried::Skipped(_) => None,
         }
     }
@@ -154,7 +165,7 @@ impl Attempt {
     pub fn skipped_for(&self) -> Option<Skip> {
         match self.result {
             Tried::Skipped(why) => Some(why),
-            Tried::Failed { .. } => None,
+            Tried::Failed(_) => None,
         }
     }
 }
@@ -169,10 +180,10 @@ impl fmt::Display for Attempts {
             let comma = if at == 0 { "" } else { ", " };
             write!(f, "{comma}{}: ", attempt.target.upstream().name())?;
             match attempt.result {
-                Tried::Failed { verdict, status: Some(status) } => {
+                Tried::Failed(Fact { verdict, status: Some(status), .. }) => {
                     write!(f, "{:?} ({})", verdict.class(), status.as_u16())?;
                 }
-                Tried::Failed { verdict, status: None } => write!(f, "{:?}", verdict.class())?,
+                Tried::Failed(Fact { verdict, .. }) => write!(f, "{:?}", verdict.class())?,
                 Tried::Skipped(why) => write!(f, "passed over ({why:?})")?,
             }
         }

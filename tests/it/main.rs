@@ -11,6 +11,7 @@ mod compose;
 mod contract;
 mod cost_guard;
 mod fallback;
+mod gateway;
 mod grpc;
 mod keyed;
 mod messages;

@@ -127,7 +127,8 @@ impl Counts {
         // counts as output. Where the cache is beside the input, totals differ in what they hold, and are not used.
         if inside && let (Some(total), Some(input)) = (self.at(Name::Total), usage.input) {
             let rest = total.saturating_sub(input);
-            if rest > usage.output.unwrap_or(0) {
+            // Embeddings say no output, and a total that leaves room for none: that is a zero, not an unknown.
+            if usage.output.is_none_or(|output| rest > output) {
                 usage.output = Some(rest);
             }
         }

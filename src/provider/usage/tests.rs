@@ -121,7 +121,8 @@ fn b133_what_a_total_has_above_its_parts_is_output() {
         "completion_tokens_details": {"reasoning_tokens": 343}}));
     assert_eq!(totals(inside), (Some(41), Some(348)), "reasoning that is inside is not added");
     let embedding = of(&json!({"prompt_tokens": 9, "total_tokens": 9}));
-    assert_eq!(totals(embedding), (Some(9), None));
+    assert_eq!(totals(embedding), (Some(9), Some(0)), "a total that leaves no room for output");
+    assert_eq!(totals(of(&json!({"prompt_tokens": 9}))), (Some(9), None));
 }
 
 #[test]

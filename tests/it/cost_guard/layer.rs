@@ -255,6 +255,11 @@ async fn what_has_no_price_passes_only_where_it_may() {
     let error = ask(&mut strict.layer(upstream.service()), unknown.clone()).await.unwrap_err();
     assert_eq!((kind(&error), upstream.asked()), (RefusalKind::Unpriced, 0));
     assert_eq!(log.lines(), ["unpriced", "refused unpriced"]);
+    // What is known to cost nothing needs no price.
+    let mut gift = unknown.clone();
+    gift.free = true;
+    ask(&mut strict.layer(upstream.service()), gift).await.unwrap();
+    assert_eq!((sums(strict.gate()), log.lines().len()), ((Usd::ZERO, Usd::ZERO), 2));
     let free = builder().budget(budget()).unpriced(Unpriced::Free).build().unwrap();
     ask(&mut free.layer(upstream.service()), unknown).await.unwrap();
     assert_eq!(sums(free.gate()), (Usd::ZERO, Usd::ZERO));

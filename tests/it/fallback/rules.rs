@@ -135,7 +135,9 @@ async fn refusals_of_own_layers_go_on_to_the_next_target_and_are_told_together()
     let inner = GateLayer::from_gate(gate).layer(OutcomeLayer::new().layer(providers.clone()));
     let error = over(IntakeLayer::new(), two(), inner).oneshot(request(CHAT)).await.err().unwrap();
     assert_eq!(error.refusal().unwrap().kind(), RefusalKind::NoTarget);
-    assert_eq!(Attempts::find(&*error).unwrap().to_string(), "a: Refused, b: Refused");
+    let attempts = Attempts::find(&*error).unwrap();
+    assert_eq!(attempts.to_string(), "a: Refused, b: Refused");
+    assert!(attempts.as_slice().iter().all(|attempt| attempt.refused() == Some(RefusalKind::Custom)));
     assert!(providers.asked().is_empty());
 }
 
