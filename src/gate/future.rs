@@ -200,12 +200,11 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Calling { running: Running::Over } => "done",
+            State::Calling { running: Running::Over } | State::Done => "done",
             State::Calling { .. } => "calling",
             State::Before { before: Before::Waiting { .. } } => "waiting",
             State::Before { .. } => "readying",
             State::Refused { .. } => "refused",
-            State::Done => "done",
         };
         f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
     }
