@@ -144,7 +144,7 @@
 //!
 //! A call: two or three clock reads, and a record in a buffer of its thread's own under a lock that nobody else wants.
 //! Every hundred or so records go into the book at once. No allocation once it is warm, no float, no formatting. A
-//! target takes up to about 100 KB. A snapshot of fifty busy targets takes a quarter of a millisecond.
+//! target takes up to about 100 KB. A snapshot of fifty busy targets takes a tenth of a millisecond.
 
 mod alert;
 mod book;
