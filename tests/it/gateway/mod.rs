@@ -6,6 +6,7 @@ mod args;
 mod bad_config;
 mod bad_input;
 mod callers;
+mod chaos;
 mod money;
 mod outages;
 mod running;

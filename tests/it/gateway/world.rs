@@ -42,6 +42,8 @@ pub(super) struct Setup {
     pub(super) price: (u64, u64),
     /// How many tokens an answer has, where the request allows as many.
     pub(super) tokens: usize,
+    /// How many requests the log of each provider holds.
+    pub(super) log: usize,
     /// What is added to the section of the first upstream.
     pub(super) first: &'static str,
     /// What is added at the end.
@@ -60,6 +62,7 @@ impl Default for Setup {
             budget: "limit = \"1.00\"\nwindow = \"total\"",
             price: (420, 1_100),
             tokens: TOKENS,
+            log: 4_096,
             first: "",
             more: "",
             limits: Limits::default(),
@@ -115,6 +118,7 @@ fn provider(name: &str, setup: &Setup) -> Builder {
         .key(&secret(name))
         .models([model(name)])
         .tokens(setup.tokens as u64)
+        .log(setup.log)
         .price(Price::nanos(setup.price.0, setup.price.1))
 }
 
@@ -150,6 +154,7 @@ pub(super) fn get(path: &str) -> Request<Full<Bytes>> {
 pub(super) fn config(setup: &Setup, first: &Provider, second: &Provider) -> String {
     let (total, limit, open_for) =
         (setup.total.as_millis(), setup.limit.as_millis(), setup.open_for.as_millis());
+    let open_at_most = 2 * open_for;
     let dollars = |thousandths: u64| format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
     let (input, output) = (dollars(setup.price.0), dollars(setup.price.1));
     format!(
@@ -178,6 +183,7 @@ first_content = "{limit}ms"
 idle = "{limit}ms"
 [breaker]
 open_for = "{open_for}ms"
+open_at_most = "{open_at_most}ms"
 [alerts]
 enabled = false
 [[budgets]]
