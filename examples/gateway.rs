@@ -18,6 +18,8 @@
 mod args;
 #[path = "gateway/errors.rs"]
 mod errors;
+#[path = "gateway/paced.rs"]
+mod paced;
 #[path = "gateway/proxy.rs"]
 mod proxy;
 #[path = "gateway/server.rs"]

@@ -3,6 +3,8 @@
 
 #[path = "../../examples/gateway/errors.rs"]
 mod errors;
+#[path = "../../examples/gateway/paced.rs"]
+mod paced;
 #[path = "../../examples/gateway/proxy.rs"]
 mod proxy;
 #[path = "../../examples/gateway/server.rs"]

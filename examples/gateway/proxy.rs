@@ -10,7 +10,7 @@ use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use seawall::BoxError;
 use seawall::call::{Call, Overrides};
@@ -20,6 +20,7 @@ use tower::ServiceExt;
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 
 use super::errors;
+use super::paced::paced;
 use super::state::{Current, Gateway, Limits};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -37,9 +38,14 @@ pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<B
     let id = take_id(request.headers_mut());
     let line = (!gateway.options().quiet).then(|| format!("{} {}", request.method(), request.uri().path()));
     let current = gateway.current();
+    let by_streams = request.version() == Version::HTTP_2;
     let fault = Fault::default();
     let mut response = match prepare(&current, gateway.options().limits, request, &id, &fault) {
         Ok(request) => match current.client.clone().oneshot(request).await {
+            Ok(response) if by_streams => {
+                let unread = gateway.options().limits.unread;
+                response.map(|body| paced(Body::new(body), unread))
+            }
             Ok(response) => response.map(Body::new),
             // What the stack makes of half a request is no help to who sent it.
             Err(error) => fault.told().unwrap_or_else(|| errors::failed(&error)),

@@ -5,6 +5,8 @@
 pub(super) mod args;
 #[path = "../../../examples/gateway/errors.rs"]
 mod errors;
+#[path = "../../../examples/gateway/paced.rs"]
+mod paced;
 #[path = "../../../examples/gateway/proxy.rs"]
 mod proxy;
 #[path = "../../../examples/gateway/server.rs"]

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::app::state::Limits;
 use super::world::*;
-use crate::provider::How;
+use crate::provider::{Fault, How};
 
 const DEFAULT: &str =
     "[[routes]]\nmodel = \"*\"\ntargets = [{ upstream = \"first\" }]\n[cost]\nunpriced = \"free\"\n";
@@ -261,4 +261,31 @@ async fn what_is_no_request_for_a_model_is_told_so() {
     let got = world.ask(Request::get("/v1/chat/completions").body(Full::default()).unwrap()).await;
     assert_eq!(got.status, 404);
     assert_eq!(world.asked(), [0, 0]);
+}
+
+#[tokio::test]
+async fn over_http2_too_a_caller_that_leaves_or_never_reads_frees_the_provider() {
+    let world = World::with(Setup { limits: impatient(), tokens: 200_000, ..Setup::default() }).await;
+    let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let ask = async |tokens: usize| {
+        let mut body = chat(true);
+        body["max_tokens"] = tokens.into();
+        let mut request = post("/v1/chat/completions", body.to_string());
+        *request.uri_mut() = format!("http://{}/v1/chat/completions", world.address).parse().unwrap();
+        client.request(request).await.unwrap()
+    };
+    // A whole answer is whole.
+    let got = read(ask(TOKENS).await).await;
+    assert_served(&got, "first");
+    // One that nobody reads is given up, and is no success for who reads on too late.
+    let unread = ask(200_000).await;
+    assert_eq!(world.first.ended(1).await.how, How::Disconnected);
+    assert!(read(unread).await.broken);
+    // One that is dropped ends at once, also where nothing comes.
+    world.first.always(Fault::Stall { after: 20, wait: None });
+    let mut response = ask(TOKENS).await;
+    next(&mut response).await;
+    drop(response);
+    assert_eq!(world.first.ended(2).await.how, How::Disconnected);
+    world.settle().await;
 }
