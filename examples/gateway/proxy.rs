@@ -102,6 +102,8 @@ fn prepare(
         request.headers_mut().remove(API_KEY);
     }
     drop_hop_by_hop(request.headers_mut());
+    // What is spoken on the next connection is its own: a client refuses HTTP/2 on one that speaks HTTP/1.
+    *request.version_mut() = Version::HTTP_11;
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let fault = fault.clone();
     let limited = |body| TimeoutBody::new(limits.silence, Limited::new(body, largest));
