@@ -30,7 +30,7 @@ pub(crate) async fn serve(upstream: SocketAddr) {
 base_url = "http://{upstream}/v1"
 api_key = "the-upstreams-key"
 requests_per_minute = 1000000000
-tokens_per_minute = 100000000000
+tokens_per_minute = 10000000000
 max_concurrent = 100
 [upstreams.second]
 base_url = "http://{upstream}/v1"

@@ -91,7 +91,7 @@ fn compare(runtime: &tokio::runtime::Runtime) {
             for (role, least) in [(&bare, &mut least_bare), (&gateway, &mut least_gateway)] {
                 let before = role.cpu();
                 runtime.block_on(load(role.address, stream, calls));
-                let micros = (role.cpu() - before).as_secs_f64() * 1e6 / f64::from(calls);
+                let micros = role.cpu().saturating_sub(before).as_secs_f64() * 1e6 / f64::from(calls);
                 // The first round fills caches and pools.
                 if round > 0 {
                     *least = least.min(micros);

@@ -28,6 +28,7 @@ Times are 250ms, 30s, 2m or 1h.
 
 /// All options.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Args {
     pub(crate) config: Option<PathBuf>,
     pub(crate) listen: Option<SocketAddr>,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -34,7 +33,7 @@ const BY_MODEL: [&str; 5] =
 
 /// Everything under `/v1/`.
 pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<Body>) -> Response<Body> {
-    let began = Instant::now();
+    let began = seawall::time::now();
     let id = take_id(request.headers_mut());
     let line = (!gateway.options().quiet).then(|| format!("{} {}", request.method(), request.uri().path()));
     let current = gateway.current();
@@ -161,13 +160,11 @@ pub(crate) fn authenticate(
         scheme.eq_ignore_ascii_case(b"Bearer ").then_some(key)
     });
     let key = bearer.or_else(|| headers.get(API_KEY).map(HeaderValue::as_bytes));
-    match key.and_then(|key| clients.find(key)) {
-        Some(client) => Ok(Some(client.clone())),
-        None => {
-            let message = "Incorrect API key provided: this gateway does not know it.";
-            Err(Box::new(errors::error(StatusCode::UNAUTHORIZED, "invalid_api_key", message)))
-        }
+    if let Some(client) = key.and_then(|key| clients.find(key)) {
+        return Ok(Some(client.clone()));
     }
+    let message = "Incorrect API key provided: this gateway does not know it.";
+    Err(Box::new(errors::error(StatusCode::UNAUTHORIZED, "invalid_api_key", message)))
 }
 
 /// The caller's own id for this request, if it has a sound one, else a new one.
@@ -176,13 +173,10 @@ pub(crate) fn take_id(headers: &mut HeaderMap) -> HeaderValue {
         let text = value.as_bytes();
         (1..=128).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic)
     };
-    match headers.remove(REQUEST_ID).filter(sound) {
-        Some(id) => id,
-        None => {
-            let id = format!("{:032x}", fastrand::u128(..));
-            HeaderValue::from_str(&id).expect("hexadecimal digits can stand in a header")
-        }
-    }
+    headers.remove(REQUEST_ID).filter(sound).unwrap_or_else(|| {
+        let id = format!("{:032x}", fastrand::u128(..));
+        HeaderValue::from_str(&id).expect("hexadecimal digits can stand in a header")
+    })
 }
 
 fn length(headers: &HeaderMap) -> Option<u64> {

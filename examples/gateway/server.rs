@@ -153,6 +153,7 @@ fn timed(stream: TcpStream, unread: Duration) -> Pin<Box<TimeoutStream<TcpStream
 }
 
 /// What `/stats` and `/v1/models` say of time.
+#[expect(clippy::disallowed_types, reason = "a date to be told, on which nothing is decided")]
 pub(crate) fn unix_seconds() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| since.as_secs())

@@ -230,7 +230,11 @@ impl Plan {
         let breaker = self.breaker.gate(name, self.own_credential, monitor);
         let mut breaker = breaker.map_err(|error| error.under("breaker"))?;
         let bucket = self.bucket.as_ref().map(|plan| plan.gate(name, monitor)).transpose();
-        let mut bucket = bucket.map_err(|error| error.under("limits"))?;
+        let mut bucket = bucket.map_err(|error| match error.field().split_once('.') {
+            Some(("requests", _)) => ConfigError::new("requests_per_minute", error.problem().to_owned()),
+            Some(("tokens", _)) => ConfigError::new("tokens_per_minute", error.problem().to_owned()),
+            _ => error.under("limits"),
+        })?;
         let bulkhead = self.max_concurrent.map(|limit| self.bulkhead.gate(limit, name, monitor)).transpose();
         let mut bulkhead = bulkhead.map_err(|error| error.under("bulkhead"))?;
         if let Some(old) = old {

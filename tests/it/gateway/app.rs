@@ -1,5 +1,5 @@
 //! The gateway's own files, as the example has them.
-#![allow(dead_code, reason = "the example uses the rest")]
+#![allow(dead_code, clippy::print_stdout, reason = "they are those of the example")]
 
 #[path = "../../../examples/gateway/args.rs"]
 pub(super) mod args;

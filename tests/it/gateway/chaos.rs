@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use http_body_util::BodyExt;
-use tokio::time::{Instant, sleep};
+use seawall::time::{self, Instant};
+use tokio::time::sleep;
 
 use super::world::*;
 use crate::provider::{Fault, Pace, Provider};
@@ -38,7 +39,7 @@ fn faults() -> Vec<(f64, Fault)> {
 
 /// Kills and revives for so long.
 async fn reaper(world: &World, until: Instant) {
-    while Instant::now() < until {
+    while time::now() < until {
         sleep(milliseconds(500..3_000)).await;
         let provider: &Provider = if fastrand::bool() { &world.first } else { &world.second };
         provider.kill().await;
@@ -53,7 +54,7 @@ async fn call(world: &World) -> String {
     let mut body = chat(stream);
     body["messages"][0]["content"] = format!("Say something, {}.", fastrand::u64(..)).into();
     let request = post("/v1/chat/completions", body.to_string());
-    let began = Instant::now();
+    let began = time::now();
     if fastrand::u8(..20) == 0 {
         // Leaves before or after the head.
         return match tokio::time::timeout(milliseconds(0..60), world.send(request)).await {
@@ -100,7 +101,7 @@ async fn providers_that_come_and_go_and_callers_who_leave() {
         eprintln!("not run: SEAWALL_CHAOS_SECONDS says for how long");
         return;
     };
-    let (began, time) = (Instant::now(), Duration::from_secs(seconds));
+    let (began, length) = (time::now(), Duration::from_secs(seconds));
     let world = World::with(Setup {
         total: TOTAL,
         limit: 4 * SHORT,
@@ -117,18 +118,18 @@ async fn providers_that_come_and_go_and_callers_who_leave() {
     let ends: RefCell<BTreeMap<String, u64>> = RefCell::default();
     let warm = RefCell::new(None);
     let callers = join_all((0..CALLERS).map(async |_| {
-        while began.elapsed() < time {
+        while began.elapsed() < length {
             let end = call(&world).await;
             if end.starts_with("50") {
                 sleep(milliseconds(10..100)).await;
             }
             *ends.borrow_mut().entry(end).or_default() += 1;
-            if began.elapsed() > time / 4 && warm.borrow().is_none() {
+            if began.elapsed() > length / 4 && warm.borrow().is_none() {
                 *warm.borrow_mut() = Some(resident());
             }
         }
     }));
-    join(callers, reaper(&world, began + time)).await;
+    join(callers, reaper(&world, began + length)).await;
     // All is over: nothing is held, and every bill is covered.
     for provider in [&world.first, &world.second] {
         provider.rates([]);
