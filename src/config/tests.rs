@@ -178,6 +178,7 @@ fn what_is_wrong_is_named_as_the_file_names_it() {
     let cases = [
         (with(r#", "more": 1"#, "", ""), "more"),
         (with("", r#", "requests_per_minute": 0"#, ""), "upstreams.a.requests_per_minute"),
+        (with("", r#", "tokens_per_minute": 100000000000"#, ""), "upstreams.a.tokens_per_minute"),
         (with("", r#", "api_key": "env:NONE""#, ""), "upstreams.a.api_key"),
         (with("", r#", "api_key": "a\nb""#, ""), "upstreams.a.api_key"),
         (with("", r#", "api_key": "k", "credential": { "bearer": "k" }"#, ""), "credential"),
