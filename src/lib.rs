@@ -9,7 +9,8 @@
 //!   [`Refusal`] says which layer said no, why, and when to come back.
 //! - **They tell no lie.** A late answer decides nothing for a state it was not admitted in; clones share; a cancel or a
 //!   panic gives back what was taken, once.
-//! - **They cost nothing to stand there.** A healthy call takes no lock and allocates nothing.
+//! - **They cost little to stand there.** A healthy call allocates nothing in the gates and loops, clones no service, and waits
+//!   for no other; each module says what its layer costs.
 //!
 //! # The layers, outermost first
 //!
@@ -27,8 +28,10 @@
 //! | [`TimeoutLayer`](timeout::TimeoutLayer) with `head`, `first_content`, `idle` | inside, so that the breaker counts what hangs |
 //! | [`OutcomeLayer`](call::OutcomeLayer) | reads the response once, for all above |
 //!
-//! A server has its bulkhead outermost, with `.respond()`. [`gate`] says how to write a layer of your own in ten lines;
-//! [`docs`] has pages to read, among them what the compiler says when a stack does not fit.
+//! [`docs::ordering`] gives the reasons, and the order of a server. [`docs`] has more pages to read: what holds when a caller leaves,
+//! code panics or a clock jumps ([`docs::failure_semantics`]), how to come from other crates ([`docs::migration`]), what the
+//! compiler says when a stack does not fit ([`docs::compiler_messages`]), and the words ([`docs::glossary`]). [`gate`] says how to
+//! write a layer of your own in ten lines; `config` (feature `serde`) builds the whole stack from a file.
 //!
 //! ```
 //! use std::time::Duration;
@@ -60,6 +63,22 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! All are off by default, and none changes what the others do.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `serde` | `Config` and routes from JSON; snapshots of the monitor as JSON |
+//! | `toml` | both from TOML too |
+//! | `file-ledger` | `cost_guard::ledger::FileLedger`: budgets that survive a restart |
+//! | `metrics` | the monitor's figures for the crate `metrics` |
+//! | `tracing` | the monitor's spans and events, with OpenTelemetry's names |
+//! | `hyper` | what the errors of hyper, hyper-util and h2 prove |
+//! | `tonic` | gRPC: refusals as a `Status`, judgement by status |
+//! | `tower` | policies of tower's retry as ours, and ours as tower's |
+//! | `tokenizer` | exact token counts for OpenAI's vocabularies; 5 MB in the binary |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod bulkhead;

@@ -27,6 +27,7 @@
 //! | longest wait | 10 s | a third of the usual timeout of a call to a model |
 //! | expected service time | zero | a wrong guess would refuse calls that can be served |
 //! | priority | of the request's [`Call`](crate::call::Call), else the least urgent | |
+//! | keys | 10 000, where it is [keyed](BulkheadBuilder::keyed) | |
 //!
 //! Zero means none: a limit of zero refuses all calls, a queue or a wait of zero lets none wait.
 //!
@@ -57,6 +58,11 @@
 //!
 //! [`Refused`](crate::monitor::Event::Refused), [`Waited`](crate::monitor::Event::Waited) (admitted after a wait, and how
 //! long it was), [`Abandoned`](crate::monitor::Event::Abandoned) (the caller left while it waited).
+//!
+//! To a [`Monitor`](crate::monitor::Monitor) that observes the layer they are `seawall_layer_refusals_total`,
+//! `seawall_layer_waits_total`, `seawall_layer_wait_seconds_total` and `seawall_layer_abandoned_total`; one that
+//! [watches](crate::monitor::Monitor::watch) the handle also has `seawall_handle_in_flight`, `seawall_handle_limit` and
+//! `seawall_handle_queued`.
 //!
 //! # Examples
 //!

@@ -20,7 +20,8 @@
 //! # What counts
 //!
 //! The answer's [`Verdict`](crate::Verdict) decides: `Transient` and `Stalled` are failures; `Exhausted` and `Denied`
-//! open at once, until the upstream's hint or for the own open time; `Throttled` is no vote, since a limit is no outage
+//! open at once, until the upstream's hint or for the own open time, where the credential is the upstream's
+//! [own](SettingsBuilder::own_credential); `Throttled` is no vote, since a limit is no outage
 //! (see [`OnThrottled`]); `Unfit`, `Invalid` and `Refused` are none, since the server answered, or was not asked. A panic
 //! of the inner service is a failure.
 //!
@@ -48,9 +49,15 @@
 //! | probes | 3 at once, 3 must succeed | one success may be luck, and one failure already decides |
 //! | a probe's lease | the open time | |
 //! | throttling | no vote | a token bucket pauses for it |
-//! | given up without a head | a failure after 60 s | |
+//! | given up without a head | a failure after 60 s | our judgement |
+//! | an upstream's hint | at most 24 h | it must not shut itself out for good |
+//! | credential | the upstream's own | else one caller's denial would shut out the others |
+//! | ramp after closing | off | the probes have shown that it works |
+//! | keys | 10 000, where it is [keyed](CircuitBreakerBuilder::keyed) | |
 //!
-//! # Example
+//! # Examples
+//!
+//! With the defaults:
 //!
 //! ```
 //! use seawall::{BoxError, circuit_breaker::CircuitBreakerLayer};
@@ -108,6 +115,10 @@
 //! [`BreakerMoved`](crate::monitor::Event::BreakerMoved) for each move, with its cause;
 //! [`Refused`](crate::monitor::Event::Refused), or [`WouldRefuse`](crate::monitor::Event::WouldRefuse) where it only
 //! observes; [`Abandoned`](crate::monitor::Event::Abandoned) for each admitted call that its caller gave up.
+//!
+//! To a [`Monitor`](crate::monitor::Monitor) that observes the layer they are `seawall_breaker_state`,
+//! `seawall_breaker_trips_total`, `seawall_layer_refusals_total`, `seawall_layer_would_refuse_total` and
+//! `seawall_layer_abandoned_total`; one that watches the handle also has `seawall_handle_breaker_state`.
 //!
 //! # What it costs
 //!

@@ -41,19 +41,19 @@ type Behind<G, S> = Gated<S, G, BodyEnd>;
 /// The recommended stack of a configuration: a [`Layer`], and the handles on what it is made of. Cheap to clone; all its
 /// services and clones share their state.
 #[derive(Clone)]
-pub struct Stack(Arc<Built>);
+pub struct Stack(pub(super) Arc<Built>);
 
-struct Built {
+pub(super) struct Built {
     intake: IntakeLayer,
     tenants: TenantsLayer,
-    total: TimeoutLayer,
+    pub(super) total: TimeoutLayer,
     fallback: FallbackLayer,
-    retry: RetryLayer<UpstreamPolicies>,
+    pub(super) retry: RetryLayer<UpstreamPolicies>,
     breakers: Assigned<CircuitBreaker>,
     guard: CostGuardLayer,
     buckets: Assigned<TokenBucket>,
     bulkheads: Assigned<Bulkhead>,
-    attempt: TimeoutLayer,
+    pub(super) attempt: TimeoutLayer,
     gates: Vec<UpstreamGates>,
     budgets: Vec<BudgetSection>,
     retry_budget: (RetryBudgetSection, Budget),

@@ -331,3 +331,55 @@ async fn an_upstream_that_is_out_or_full_is_asked_last() {
     assert_eq!((held, hosts.join("")), (1, "abb".to_owned()));
     tokio::time::advance(Duration::from_secs(1)).await;
 }
+
+/// Every setting that the file may have stands in the table of the module, and so does what it says of defaults.
+#[test]
+fn the_table_of_settings_names_each_and_its_default() {
+    let page = include_str!("mod.rs");
+    let sections = include_str!("sections.rs");
+    let fields =
+        sections.lines().map(str::trim).filter(|line| line.ends_with(',') && !line.starts_with("//"));
+    let fields = fields.flat_map(|line| line.split(", ")).filter_map(|field| {
+        let field = field.rsplit(['{', ' ']).nth(1).unwrap_or(field);
+        field.strip_suffix(':')
+    });
+    let mut known = 0;
+    for field in fields {
+        known += 1;
+        let named = [
+            format!("`{field}`"),
+            format!(".{field}`"),
+            format!("{field}.NAME"),
+            format!("{field}.MODEL"),
+            format!("{field}[]"),
+        ];
+        let quoted = |text: &str| {
+            page.contains(text)
+                || page.contains(&format!("{field},"))
+                || page.contains(&format!("{field} }}"))
+        };
+        assert!(named.iter().any(|text| quoted(text)), "`{field}` is not in the table");
+    }
+    assert!(known > 80, "{known} settings were found");
+
+    let says =
+        |row: &str| assert!(page.lines().any(|line| line.starts_with(&format!("//! | {row}"))), "{row}");
+    says("`listen` | where a gateway listens | `127.0.0.1:8080` |");
+    says("`timeout.total` | the whole call | 10 min,");
+    says(
+        "`timeout.head`, `timeout.first_content` | of one attempt | 30 s and 500 ms a 1 000 tokens, at most 120 s |",
+    );
+    says("`timeout.idle` | silence within a response | 30 s |");
+    says("`retry_budget` | `ratio`, `reserve`, one account an upstream | 0.2 and 10 |");
+    let config = with("", "", "").unwrap();
+    assert_eq!(config.listen().to_string(), "127.0.0.1:8080");
+    let stack = config.stack().unwrap();
+    let [total, attempt] = [&stack.0.total, &stack.0.attempt].map(|layer| format!("{layer:?}"));
+    assert!(total.contains("total: Some(Limit { base: 600s"), "{total}");
+    let by_size = "Some(Limit { base: 30s, per_1k_tokens: 500ms, most: 120s })";
+    assert!(attempt.contains(&format!("head: {by_size}, first_content: {by_size}")), "{attempt}");
+    assert!(attempt.contains("idle: Some(Limit { base: 30s"), "{attempt}");
+    assert_eq!(stack.retry_budget().left_in_thousandths(None), 10_000);
+    let policy = format!("{:?}", stack.0.retry.policy());
+    assert!(policy.contains("ambiguous: true"), "the preset is `llm`: {policy}");
+}

@@ -317,6 +317,20 @@ impl<R, B> CostGuardBuilder<R, B> {
 
 impl<R, B> fmt::Debug for CostGuardBuilder<R, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CostGuardBuilder").field("name", &self.settings.name).finish_non_exhaustive()
+        let Settings { name, sizing, rule, patience, unpriced, .. } = &self.settings;
+        f.debug_struct("CostGuardBuilder")
+            .field("name", name)
+            .field("bound", &sizing.bound)
+            .field("framing", &sizing.framing)
+            .field("reference_allowance", &sizing.reference)
+            .field("unknown_input", &sizing.unknown_input)
+            .field("unknown_output", &sizing.unknown_output)
+            .field("output_cap", &sizing.output_cap)
+            .field("unreported", rule)
+            .field("unpriced", unpriced)
+            .field("patience", patience)
+            .field("fail_open", &self.settings.fail_open)
+            .field("observe_only", &self.settings.observe_only)
+            .finish_non_exhaustive()
     }
 }

@@ -40,6 +40,23 @@
 //! # }
 //! ```
 //!
+//! # Defaults
+//!
+//! | setting | default | why |
+//! |---|---|---|
+//! | prices | none: you must say, or load a list | |
+//! | input is bounded by | its [bytes](Bound::Bytes) | the only bound that holds for certain |
+//! | added by the upstream | 512 tokens | roles, separators, instructions for tools |
+//! | output without any bound | 32 768 tokens | |
+//! | input by reference, or of unknown size | refused | it has no bound |
+//! | model without a price | refused, where any budget has a limit | |
+//! | usage not reported | charged the [bound](Unreported::Bound) | the upstream may bill it |
+//! | patience for what others hold | 2 s | our judgement: some calls end within it |
+//! | ledger that does not answer | refused | else a hard budget is not hard |
+//! | marks | 50, 80 and 100 % | |
+//! | keys a budget | 1 000 000 | spending is never forgotten |
+//! | budgets | at most 8 | |
+//!
 //! # Where it stands
 //!
 //! Inside retry and fallback, so that each attempt reserves and settles at the price of its own target, and above the
@@ -90,6 +107,30 @@
 //! [`MemoryLedger`] forgets with its process. `ledger::FileLedger` (feature `file-ledger`) does not: it writes each
 //! reservation to a file before the call is sent, and charges what a dead process left unsettled by a rule. For a store that
 //! several processes share, implement [`Ledger`].
+//!
+//! # Cancellation
+//!
+//! Dropping a call settles it as the table above says; dropping one that still waits gives up its place. Nothing is left
+//! reserved, and nothing is spawned but what [`drain`](CostGuardLayer::drain) asks for.
+//!
+//! # Events
+//!
+//! [`Spent`](crate::monitor::Event::Spent) for each attempt that is charged, [`BudgetMark`](crate::monitor::Event::BudgetMark)
+//! once a window and mark, [`Refused`](crate::monitor::Event::Refused), or [`WouldRefuse`](crate::monitor::Event::WouldRefuse)
+//! where it only observes, [`Waited`](crate::monitor::Event::Waited), [`Unpriced`](crate::monitor::Event::Unpriced), and
+//! [`Unreserved`](crate::monitor::Event::Unreserved) where the ledger did not answer and the call passed.
+//!
+//! To a [`Monitor`](crate::monitor::Monitor) that observes the layer they are `seawall_charged_attempts_total`,
+//! `seawall_spent_dollars_total`, `seawall_reserved_dollars_total` and `seawall_extra_spent_dollars_total` by target;
+//! `seawall_budget_marks_total`, `seawall_budget_mark_percent`, `seawall_budget_spent_dollars` and
+//! `seawall_budget_limit_dollars`; `seawall_layer_refusals_total`, `seawall_layer_would_refuse_total`,
+//! `seawall_layer_waits_total`, `seawall_layer_unpriced_total` and `seawall_layer_unreserved_total`.
+//!
+//! # What it costs
+//!
+//! In memory: two short locks a budget, one to reserve and one to settle, each of a part of the accounts, with no code of yours
+//! under it; a clock where a window needs one. `ledger::FileLedger` adds the sync of a file to each call, which calls at the same
+//! time share.
 //!
 //! # Clocks
 //!

@@ -136,6 +136,9 @@ impl<C> fmt::Debug for Rules<C> {
             .field("max_attempts", &self.max_attempts)
             .field("triggers", &self.triggers)
             .field("first_content", &self.hold_time)
+            .field("hold_bytes", &self.hold_bytes)
+            .field("answer_bytes", &self.answer_bytes)
+            .field("tell_headers", &self.headers)
             .finish_non_exhaustive()
     }
 }

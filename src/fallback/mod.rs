@@ -38,6 +38,53 @@
 //! # }
 //! ```
 //!
+//! # Defaults
+//!
+//! | setting | default | why |
+//! |---|---|---|
+//! | attempts in all | 6, those of retries below included | two targets with three attempts each |
+//! | goes on after | throttled, transient, stalled, exhausted, unfit, refused | what another target may not have ([`Triggers`]) |
+//! | order | as listed | the first is the one you want |
+//! | commits | at its first content | nothing useful of an answer is lost before it |
+//! | waits for content | 30 s and 500 ms a 1 000 tokens, at most 120 s | a larger call takes longer to begin |
+//! | holds before content | 64 KiB | many role chunks and pings |
+//! | holds of a whole answer | 4 MiB | a hundred thousand tokens, and more |
+//! | health | not asked | give it the handles of the gates below |
+//! | tells in headers | off | |
+//!
+//! Customised: the gates' handles are asked first, a policy's "no" is a reason to go on, and refusals are responses.
+//!
+//! ```
+//! use seawall::call::{Commit, Upstream};
+//! use seawall::circuit_breaker::CircuitBreakerLayer;
+//! use seawall::fallback::{FallbackLayer, Order, Route, Routes, Target, Triggers};
+//! use seawall::gate::ByUpstream;
+//!
+//! # fn main() -> Result<(), seawall::ConfigError> {
+//! let routes = Routes::builder()
+//!     .upstream(Upstream::new("one", "https://api.one.example/v1")?)
+//!     .upstream(Upstream::new("two", "https://api.two.example/v1")?)
+//!     .route(
+//!         Route::to("gpt-*")
+//!             .target(Target::at("one").context(128_000))
+//!             .target(Target::at("two").model("long").context(1_000_000))
+//!             .order(Order::Fastest)
+//!             .commit(Commit::End),
+//!     )
+//!     .build()?;
+//! let breaker = CircuitBreakerLayer::builder().keyed(ByUpstream).build()?;
+//! let layer = FallbackLayer::builder(routes)
+//!     .max_attempts(4)
+//!     .fallback_on(Triggers::default().on_policy())
+//!     .health(breaker.gate().clone())
+//!     .tell_headers()
+//!     .build()?
+//!     .respond();
+//! # let _ = layer;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Where it stands
 //!
 //! Inside [`IntakeLayer`](crate::call::IntakeLayer), which reads the model and makes the body one that can be sent again, and
@@ -90,6 +137,13 @@
 //! and end the layer with [`at_head`](FallbackLayer::at_head): an own response commits with its head, whatever the route says.
 //! That holds for streaming ones too: what fails in the stream reaches the caller. A library that wants another target then
 //! reads on to the first content itself, in a service below the layer, and answers with an error where there is none.
+//!
+//! # Events
+//!
+//! [`FellOver`](crate::monitor::Event::FellOver) for each hop, and [`NoTargetLeft`](crate::monitor::Event::NoTargetLeft) for
+//! each chain that is exhausted. To a [`Monitor`](crate::monitor::Monitor) that observes the layer they are
+//! `seawall_call_fallbacks_total` and `seawall_layer_no_target_left_total`; its layer of attempts counts
+//! `seawall_attempt_fallbacks_total` by target.
 //!
 //! # What it costs
 //!

@@ -1,8 +1,8 @@
 //! What the gates share: one trait, one service, one future and one body wrapper.
 //!
-//! A *gate* decides whether an attempt may pass now, later or not, and learns what became of it. The circuit breaker and
-//! the bulkhead are gates; so can be yours. A gate only decides: readiness, waiting, clones,
-//! cancellation, panics and the end of the body are the business of [`Gated`], once for all gates.
+//! A *gate* decides whether an attempt may pass now, later or not, and learns what became of it. The circuit breaker, the token
+//! bucket, the bulkhead and the cost guard are gates, and so are the monitor's layers; so can be yours. A gate only decides:
+//! readiness, waiting, clones, cancellation, panics and the end of the body are the business of [`Gated`], once for all gates.
 //!
 //! # A gate of your own
 //!
@@ -50,6 +50,24 @@
 //! | [`BodyEnd`] | default | at the end of the body | an error | `http::Response<B>`, or a response that implements [`WithBody`] |
 //! | [`Head`] | `.at_head()` | when the response is there | an error | any response |
 //! | [`Respond`] | `.respond()` | at the end of the body | a response | `http::Request` and `http::Response`, any error type |
+//!
+//! # One state, or many
+//!
+//! | | states |
+//! |---|---|
+//! | a gate by itself | one, shared by all services that its layer makes, and by its clones |
+//! | [`Keyed`], by `.keyed(…)` on a builder | one for each upstream, model, tenant, or whatever a closure finds; made when a key comes, at most [10 000](Keyed::DEFAULT_BOUND), all with the same settings |
+//! | [`Assigned`] | one for each key that is named beforehand, each with settings of its own; other keys pass |
+//!
+//! # What it costs
+//!
+//! A call that is admitted at once adds what the gate itself does: no allocation, no clone of the inner service. A call that is
+//! not readies a fresh clone after its wait, so that it holds nothing meanwhile. [`Keyed`] takes the lock of one part of its
+//! table for a look-up.
+//!
+//! # Events
+//!
+//! [`Gated`] raises none: a gate tells its own observers.
 //!
 //! # Cancellation
 //!

@@ -1,6 +1,6 @@
 //! What the layers have to say, and what becomes of it: figures, alerts, exports.
 //!
-//! Every layer raises typed [`Event`]s, one for each decision, to its [`Observer`]s. A [`Monitor`] is one handle for all
+//! Layers that decide raise typed [`Event`]s, one for each decision, to their [`Observer`]s. A [`Monitor`] is one handle for all
 //! that follows from them and from the calls themselves: it is an observer, it gives the layers that see calls and
 //! attempts to the end of their bodies, and it tells what it counted, over the last minute, five minutes, the last hour and
 //! since the start, in total and by target.
@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | [`Monitor::layer`] | outermost, below the intake; on a server outermost of all | calls, as callers see them |
 //! | [`Monitor::attempts`] | below retry, above the circuit breaker | attempts, by target: retries, fallbacks, refusals |
-//! | `.observer(monitor.clone())` | on every layer | moves of breakers, waits, refusals by layer, money, marks of budgets |
+//! | `.observer(monitor.clone())` | on each layer that has one (all but timeout, intake and outcome) | moves of breakers, waits, refusals by layer, money, marks of budgets |
 //! | [`Monitor::watch`] | – | the state of a handle at the time of a snapshot: slots, queue, levels, pauses |
 //!
 //! Either layer alone is of use; without the one above, or without observers, its figures stay zero.
@@ -79,7 +79,41 @@
 //! Targets are bounded ([`MonitorBuilder::most_targets`]), and a model that a caller made up takes no place: it is counted as
 //! `other` until an upstream has served it.
 //!
+//! # Events
+//!
+//! | event | raised by |
+//! |---|---|
+//! | [`Refused`](Event::Refused) | circuit breaker, token bucket, bulkhead, cost guard |
+//! | [`WouldRefuse`](Event::WouldRefuse) | circuit breaker, cost guard, where they only observe |
+//! | [`BreakerMoved`](Event::BreakerMoved) | circuit breaker |
+//! | [`Waited`](Event::Waited) | token bucket, bulkhead, cost guard |
+//! | [`Abandoned`](Event::Abandoned) | circuit breaker, token bucket, bulkhead |
+//! | [`Retrying`](Event::Retrying) | retry |
+//! | [`GaveUp`](Event::GaveUp) | retry |
+//! | [`FellOver`](Event::FellOver) | fallback |
+//! | [`NoTargetLeft`](Event::NoTargetLeft) | fallback |
+//! | [`BudgetMark`](Event::BudgetMark) | cost guard |
+//! | [`Spent`](Event::Spent) | cost guard |
+//! | [`Unpriced`](Event::Unpriced) | cost guard |
+//! | [`Unreserved`](Event::Unreserved) | cost guard |
+//! | [`Alert`](Event::Alert) | monitor |
+//!
+//! No event carries a prompt, an answer or a credential. An observer must not block; its panic is contained.
+//!
 //! # Alerts
+//!
+//! | rule | default |
+//! |---|---|
+//! | success rate | below 99.5 % a warning, below 95 % critical |
+//! | slow | p99 to the head above 1.2 s |
+//! | fallbacks | 5 an hour |
+//! | trips of breakers | more than 3 an hour |
+//! | cost of a call | 150 % above what it was |
+//! | dearer target | twice as dear as those asked first |
+//! | denied credentials, marks of budgets, targets that are out | told |
+//! | samples that a rate wants | 20 |
+//! | all well, until it goes off | 60 s |
+//!
 //!
 //! [`Rules`] hold thresholds with usual defaults. Each alert is told once when it goes on and once when it goes off, to
 //! [`MonitorBuilder::on_alert`] and as [`Event::Alert`]; it goes off only when all has been well, with a margin, for a
@@ -89,7 +123,8 @@
 //!
 //! [`Snapshot::prometheus`] writes these; with the feature `metrics` a `Publisher` hands them to the crate of that name. With
 //! the feature `tracing` each call and each attempt is a span with the attribute names of OpenTelemetry's conventions for
-//! generative AI, and transitions are events; neither ever holds a prompt or a credential. Names and labels are stable. Counters count since the start; quantiles are those of five minutes.
+//! generative AI, and transitions are events; neither ever holds a prompt or a credential. Names and labels are stable.
+//! Counters count since the start; quantiles are those of five minutes.
 //! The upstream is `default` where no fallback names one.
 //!
 //! | name | type | labels |
@@ -139,6 +174,11 @@
 //! | `seawall_handle_pause_seconds` | gauge | `handle` |
 //! | `seawall_handle_breaker_state` | gauge | `handle`, `state` |
 //! | `seawall_alert` | gauge | `rule`, `severity`, `subject` |
+//!
+//! # Cancellation
+//!
+//! Dropping a call or a body counts it as abandoned, and nothing else: the monitor holds nothing of it. A panic of the inner
+//! service counts as a failure.
 //!
 //! # What it costs
 //!

@@ -28,12 +28,14 @@
 //! target is left, attempts that were silent. Over HTTP it is read from what the innermost layer wrote down, or else from
 //! status and headers; for own types give a closure to [`classify`](RetryPolicyBuilder::classify).
 //!
-//! | | [`RetryPolicy::llm`] | [`RetryPolicy::http`], the default |
-//! |---|---|---|
-//! | attempts | 3 | 3 |
-//! | wait | 0–500 ms, 0–1 s, … ≤ 20 s; at least 100 ms | the same |
-//! | after an ambiguous failure | retried | only with an idempotent method or key |
-//! | budget an upstream | 0.2 a call, reserve 10 | the same |
+//! | default | [`RetryPolicy::llm`] | [`RetryPolicy::http`], the default | from |
+//! |---|---|---|---|
+//! | attempts | 3 | 3 | the SRE book, AWS; more are left to the fallback |
+//! | wait | 0–500 ms, 0–1 s, … ≤ 20 s; at least 100 ms | the same | full jitter and the cap: AWS; the base is short, since a fallback waits behind it |
+//! | after an ambiguous failure | retried | only with an idempotent method or key | a completion has no side effect |
+//! | patience for a hint | 60 s; 3 s while another target is left | the same | the official clients |
+//! | budget an upstream | 0.2 a call, reserve 10 | the same | Finagle, tower; the reserve is ours |
+//! | longest time | none but the deadline | the same | |
 //!
 //! - **The wait that the upstream asks for** is a floor: never shorter, a little longer so that clients do not return together.
 //!   Up to 60 s; up to 3 s while another target is left ([`Call::another_target`](crate::call::Call::another_target)). Where
@@ -47,6 +49,29 @@
 //!
 //! Whenever no other attempt follows, the caller gets the last outcome as it is; why, an
 //! [`Event::GaveUp`](crate::monitor::Event::GaveUp) says.
+//!
+//! # Customised
+//!
+//! ```
+//! use std::time::Duration;
+//! use http::StatusCode;
+//! use seawall::monitor::Event;
+//! use seawall::retry::{Backoff, Budget, RetryLayer, RetryPolicy, Rule};
+//!
+//! let budget = Budget::builder().ratio(0.1).reserve(20).build()?;
+//! let policy = RetryPolicy::builder()
+//!     .ambiguous(true)
+//!     .attempts(4)
+//!     .backoff(Backoff::exponential(Duration::from_millis(200)).cap(Duration::from_secs(5)))
+//!     .rule(Rule::status(StatusCode::SERVICE_UNAVAILABLE).floor(Duration::from_secs(2)))
+//!     .budget(budget.clone())
+//!     .build()?;
+//! let layer = RetryLayer::new(policy)
+//!     .until_content()
+//!     .observer(|event: &Event<'_>| println!("{event:?}"));
+//! # let _ = (layer, budget);
+//! # Ok::<(), seawall::ConfigError>(())
+//! ```
 //!
 //! # What counts
 //!
@@ -75,6 +100,13 @@
 //! With the feature `tower` any policy of tower's retry is one of ours (`FromTower`), and any of ours is one of tower's
 //! (`IntoTower`). With the feature `hyper` a classifier finds in a client's errors the proof that nothing was processed
 //! (`seawall::hyper::HyperErrors`).
+//!
+//! # Events
+//!
+//! [`Retrying`](crate::monitor::Event::Retrying) for each attempt that will be repeated, and
+//! [`GaveUp`](crate::monitor::Event::GaveUp) for each failure that will not, with its [`StopCause`]. To a
+//! [`Monitor`](crate::monitor::Monitor) that observes the layer they are `seawall_call_retries_total` and
+//! `seawall_layer_gave_up_total`; its layer of attempts counts `seawall_attempt_retries_total` by target.
 //!
 //! # What it costs
 //!

@@ -313,6 +313,12 @@ impl<C, R> fmt::Debug for RetryPolicy<C, R> {
             .field("attempts", &self.settings.attempts)
             .field("backoff", &self.settings.backoff)
             .field("rules", &self.settings.rules)
+            .field("classes", &self.settings.classes)
+            .field("ambiguous", &self.settings.ambiguous)
+            .field("floor", &self.settings.floor)
+            .field("patience", &self.settings.patience)
+            .field("patience_with_another_target", &self.settings.patience_with_another_target)
+            .field("max_time", &self.settings.max_time)
             .field("budget", &self.budget)
             .finish_non_exhaustive()
     }

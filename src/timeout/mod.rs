@@ -44,6 +44,18 @@
 //! # }
 //! ```
 //!
+//! # Defaults
+//!
+//! None of the clocks runs unless it is set, no header is read and none is written: how long a call may take, nobody but you
+//! knows. Usual values, which `Config` (feature `serde`) takes: `total` 10 min, as the official clients have it; `head` and
+//! `first_content` 30 s and 500 ms a 1 000 tokens, at most 120 s; `idle` 30 s.
+//!
+//! # Events
+//!
+//! It raises none, and takes no observer: the layers above see its refusals. A [`Monitor`](crate::monitor::Monitor) outside
+//! counts them in `seawall_call_refusals_total` and `seawall_attempt_refusals_total` by their kind (`timeout_total`,
+//! `timeout_head`, `timeout_first_content`, `timeout_idle`).
+//!
 //! # Cost and cancellation
 //!
 //! A call that answers at its first poll pays for one look at the clock and no timer. A response whose body is watched

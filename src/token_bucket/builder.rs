@@ -411,6 +411,14 @@ impl<U, R, K> fmt::Debug for TokenBucketBuilder<U, R, K> {
         for draft in &self.dimensions {
             debug.field(&draft.name, &draft.quota);
         }
-        debug.finish_non_exhaustive()
+        debug
+            .field("headroom", &self.headroom)
+            .field("strict", &self.strict)
+            .field("max_wait", &self.max_wait)
+            .field("max_waiters", &self.max_waiters)
+            .field("max_pause", &self.max_pause)
+            .field("abandoned", &self.abandoned)
+            .field("assumed_output", &self.assumed_output)
+            .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,33 @@
 //! Keeps calls within limits of requests, tokens or anything else: a client that keeps its provider's limits sees no 429.
 //!
+//! # Why
+//!
+//! A provider counts requests and tokens a minute, and answers what is above with 429. Each such answer is a call for nothing,
+//! and whoever repeats it adds to the load. A bucket in front of the provider lets calls out as they fit, in the order in which
+//! they came, and says at once what cannot fit in time. It bounds a *rate*; how many run at once, the bulkhead bounds.
+//!
+//! # Examples
+//!
+//! One limit, everything else as usual:
+//!
+//! ```
+//! use std::num::NonZeroU64;
+//! use seawall::BoxError;
+//! use seawall::token_bucket::{Quota, TokenBucketLayer};
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! const SIXTY: NonZeroU64 = NonZeroU64::new(60).unwrap();
+//! let service = ServiceBuilder::new()
+//!     .layer(TokenBucketLayer::new(Quota::per_minute(SIXTY)))
+//!     .service_fn(|_: http::Request<String>| async { Ok::<_, BoxError>(http::Response::new(String::new())) });
+//! assert!(service.oneshot(http::Request::default()).await.is_ok());
+//! # }
+//! ```
+//!
+//! Customised: requests and tokens, a tenth left to others, and longer waits.
+//!
 //! ```
 //! use std::num::NonZeroU64;
 //! use std::time::Duration;
@@ -21,6 +49,22 @@
 //! #         |_: http::Request<String>| async { Ok::<_, seawall::BoxError>(http::Response::new(String::new())) })));
 //! # Ok::<(), seawall::ConfigError>(())
 //! ```
+//!
+//! # Defaults
+//!
+//! | setting | default | why |
+//! |---|---|---|
+//! | quotas | none: you must say | they are the provider's |
+//! | burst of requests | what flows in within 10 s | providers enforce limits by the minute over shorter spans too |
+//! | burst of tokens, and of units of your own | what flows in within a minute | one call can take much of a minute's tokens |
+//! | longest wait | 10 s | as of the bulkhead: a third of the usual timeout of a call to a model |
+//! | waiters | 1 024 | bounds memory; the longest wait bounds the rest |
+//! | headroom | 1: all of it | others that share the limit are not known here |
+//! | assumed output | 1 000 tokens | where a call bounds none |
+//! | longest pause for a hint | one hour | a hint for the day is another target's business |
+//! | left by its caller after it was sent | pays what is [known](Abandoned::Known) to have been used | |
+//! | limits stated by the upstream | read, and obeyed [downwards](ProviderLimits) | |
+//! | keys | 10 000, where it is [keyed](TokenBucketBuilder::keyed) | a kilobyte each |
 //!
 //! # What is promised
 //!
@@ -72,6 +116,20 @@
 //! On a client below the circuit breaker and the cost guard and above the bulkhead: each attempt spends quota, and what is
 //! refused below comes back. On a server, keyed by a verified identity, with `.respond()`, and
 //! [`headers`](TokenBucketLayer::headers) outside of it if every answer is to carry `RateLimit`.
+//!
+//! # Cancellation
+//!
+//! Dropping a call gives back what it has: its place in the queue, and, as the table above says, what it has taken. A layer
+//! below that refuses, or a connection that was never made, costs nothing.
+//!
+//! # Events
+//!
+//! [`Refused`](crate::monitor::Event::Refused), [`Waited`](crate::monitor::Event::Waited) (admitted after a wait, and how long
+//! it was), [`Abandoned`](crate::monitor::Event::Abandoned) (the caller left while it waited, or after it was sent).
+//!
+//! To a [`Monitor`](crate::monitor::Monitor) that observes the layer they are `seawall_layer_refusals_total`,
+//! `seawall_layer_waits_total`, `seawall_layer_wait_seconds_total` and `seawall_layer_abandoned_total`; one that watches the
+//! handle also has `seawall_handle_level`, `seawall_handle_capacity`, `seawall_handle_queued` and `seawall_handle_pause_seconds`.
 //!
 //! # What it costs
 //!

@@ -125,6 +125,7 @@ impl fmt::Debug for OutcomeLayer {
         f.debug_struct("OutcomeLayer")
             .field("error_body_bytes", &self.settings.error_body_bytes)
             .field("error_body_time", &self.settings.error_body_time)
+            .field("grpc_frame_time", &self.settings.grpc_frame_time)
             .finish_non_exhaustive()
     }
 }
