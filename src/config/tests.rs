@@ -383,3 +383,15 @@ fn the_table_of_settings_names_each_and_its_default() {
     let policy = format!("{:?}", stack.0.retry.policy());
     assert!(policy.contains("ambiguous: true"), "the preset is `llm`: {policy}");
 }
+
+#[cfg(feature = "toml")]
+#[test]
+fn the_configuration_of_the_readme_is_sound() {
+    let readme = include_str!("../../README.md");
+    let (_, rest) = readme.split_once("```toml\n").unwrap();
+    let (text, _) = rest.split_once("```").unwrap();
+    let config =
+        Config::from_toml(text, |name| name.ends_with("_API_KEY").then(|| "secret".to_owned())).unwrap();
+    assert_eq!(config.models().collect::<Vec<_>>(), ["chat"]);
+    assert_eq!(config.stack().unwrap().buckets().iter().count(), 1);
+}
