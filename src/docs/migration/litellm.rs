@@ -1,7 +1,7 @@
 //! From LiteLLM's router settings.
 //!
 //! The names on the left are those of LiteLLM's `model_list`, `router_settings` and `litellm_settings`; on the right stand the
-//! settings of [`Config`](crate::Config) (feature `toml`), which the example `gateway` reads. Callers speak the API that their
+//! settings of `Config` (feature `toml`), which the example `gateway` reads. Callers speak the API that their
 //! upstream speaks: requests are given another URL, model and credential, and are not translated between providers.
 //!
 //! ```
@@ -92,7 +92,7 @@
 //! |---|---|---|
 //! | `num_retries: n` | `retry.attempts = n + 1` | the same target; within a budget of a fifth of the calls (`retry_budget`) |
 //! | `retry_after` | `retry.floor` | the upstream's `Retry-After` is obeyed in any case, up to `retry.patience` |
-//! | `retry_policy.RateLimitErrorRetries`, `TimeoutErrorRetries`, `InternalServerErrorRetries` | – | in code: [`Rule::class`](crate::retry::Rule::class)`(…).attempts(n)` |
+//! | `retry_policy.RateLimitErrorRetries`, `TimeoutErrorRetries`, `InternalServerErrorRetries` | – | in code: [`Rule::class`](crate::retry::Rule::class) with [`.attempts(n)`](crate::retry::Rule::attempts) |
 //! | `retry_policy.AuthenticationErrorRetries`, `ContentPolicyViolationErrorRetries`, `BadRequestErrorRetries` | – | never retried: the answer would be the same |
 //! | `model_group_retry_policy` | `upstreams.NAME.retry` | by upstream, not by model |
 //!

@@ -17,7 +17,7 @@
 //! | seatbelt | here ([`RetryPolicy::builder`](crate::retry::RetryPolicy::builder)) | what is otherwise |
 //! |---|---|---|
 //! | `max_retry_attempts(3)` | [`attempts(4)`](crate::retry::RetryPolicyBuilder::attempts) | the first one counts; 3 by default |
-//! | `backoff(Backoff::Exponential)`, `base_delay(t)` | [`backoff`](crate::retry::RetryPolicyBuilder::backoff)` (Backoff::exponential(t))` | 500 ms by default, where it was 10 ms |
+//! | `backoff(Backoff::Exponential)`, `base_delay(t)` | [`backoff`](crate::retry::RetryPolicyBuilder::backoff) with [`Backoff::exponential(t)`](crate::retry::Backoff::exponential) | 500 ms by default, where it was 10 ms |
 //! | `max_delay(t)` | [`Backoff::cap(t)`](crate::retry::Backoff::cap) | 20 s by default, where there was none |
 //! | `use_jitter(true)` | [`Jitter::Full`](crate::retry::Jitter::Full), the default; [`Jitter::Decorrelated`](crate::retry::Jitter::Decorrelated) is nearest | |
 //! | `clone_input()`, `clone_input_with(f)` | nothing, or [`copy_with(f)`](crate::retry::RetryPolicyBuilder::copy_with) | |

@@ -7,13 +7,13 @@
 //! | `ConcurrencyLimitLayer::new(n)` | [`BulkheadLayer::new(n)`](crate::bulkhead::BulkheadLayer::new) | waits in `call` and not in `poll_ready`; at most n wait, 10 s at most; the slot is held to the end of the body |
 //! | `GlobalConcurrencyLimitLayer` | the same layer | its services and clones share one state anyway |
 //! | `LoadShedLayer` above a limit | [`.refuse()`](crate::bulkhead::BulkheadLayer::refuse) on the bulkhead or the bucket | sheds when *this* limit is reached, and not whenever anything below is not ready |
-//! | `RateLimitLayer::new(num, per)` | [`TokenBucketLayer`](crate::token_bucket::TokenBucketLayer) with [`Quota`](crate::token_bucket::Quota)`::per_second`, `per_minute`, `per_hour`, `per_day` | `Clone`; no double burst where two windows meet; a call that would wait longer than 10 s is refused at once, with the exact wait |
+//! | `RateLimitLayer::new(num, per)` | [`TokenBucketLayer::new`](crate::token_bucket::TokenBucketLayer::new) of a [`Quota`](crate::token_bucket::Quota): `per_second(num)`, `per_minute(num)` … | `Clone`; no double burst where two windows meet; a call that would wait longer than 10 s is refused at once, with the exact wait |
 //! | `TimeoutLayer::new(t)` | [`TimeoutLayer::new(t)`](crate::timeout::TimeoutLayer::new) | includes the time until ready and the body; tells the layers below as a [`Deadline`](crate::Deadline); three more clocks |
 //! | `RetryLayer::new(policy)` | [`RetryLayer::new(policy)`](crate::retry::RetryLayer::new) | a ready-made policy; the layer sleeps, not the policy; nothing is held meanwhile |
 //! | `Policy::retry(&mut req, &mut result)` | [`Policy::decide(&mut attempt)`](crate::retry::Policy::decide) | answers *stop*, with a cause, or *again after a time*; the attempt knows its number, verdict and deadline |
 //! | `Policy::clone_request` returns `None` | [`Policy::copy`](crate::retry::Policy::copy) returns `None` | the same, and [`Event::GaveUp`](crate::monitor::Event::GaveUp) says that it was why |
-//! | `ExponentialBackoffMaker::new(min, max, jitter, rng)` | [`Backoff::exponential(min)`](crate::retry::Backoff::exponential)`.cap(max)` | full jitter; other clones draw other numbers; [`Jitter::Share`](crate::retry::Jitter::Share) is the nearest to tower's |
-//! | `TpsBudget::new(ttl, min_per_sec, percent)` | [`Budget::builder()`](crate::retry::Budget::builder)`.ratio(percent).per_second(min_per_sec)` | exact to a thousandth; one an upstream; a reserve in place of the `ttl` |
+//! | `ExponentialBackoffMaker::new(min, max, jitter, rng)` | [`Backoff::exponential(min)`](crate::retry::Backoff::exponential) with [`.cap(max)`](crate::retry::Backoff::cap) | full jitter; other clones draw other numbers; [`Jitter::Share`](crate::retry::Jitter::Share) is the nearest to tower's |
+//! | `TpsBudget::new(ttl, min_per_sec, percent)` | [`Budget::builder()`](crate::retry::Budget::builder) with [`.ratio(percent)`](crate::retry::BudgetBuilder::ratio) and [`.per_second(min_per_sec)`](crate::retry::BudgetBuilder::per_second) | exact to a thousandth; one an upstream; a reserve in place of the `ttl` |
 //! | `Steer` | [`Routes`](crate::fallback::Routes) | by model, and goes on to the next target when one fails |
 //! | `Balance`, `Buffer`, `SpawnReady`, `Reconnect`, `Discover` | – | keep them, below all of ours |
 //! | `Hedge`, `FilterLayer` | – | no counterpart |

@@ -38,7 +38,7 @@
 //!
 //! | tower-resilience | here ([`TokenBucketLayer::builder`](crate::token_bucket::TokenBucketLayer::builder)) | what is otherwise |
 //! |---|---|---|
-//! | `limit_for_period(n)`, `refresh_period(t)` | `requests(Quota::per_minute(n))`, [`Quota`](crate::token_bucket::Quota) | flows in evenly; tokens and units of your own beside requests |
+//! | `limit_for_period(n)`, `refresh_period(t)` | [`requests`](crate::token_bucket::TokenBucketBuilder::requests) of a [`Quota`](crate::token_bucket::Quota): `per_second(n)`, `per_minute(n)` … | flows in evenly; tokens and units of your own beside requests |
 //! | `burst_size(n)` | [`Quota::burst(n)`](crate::token_bucket::Quota::burst) | for requests 10 s worth by default |
 //! | `window_type(SlidingLog)` | [`strict()`](crate::token_bucket::TokenBucketBuilder::strict) | the same bound in any window, in constant memory |
 //! | `window_type(Fixed)`, `window_type(SlidingCounter)` | – | |
@@ -51,9 +51,9 @@
 //! |---|---|---|
 //! | `max_attempts(3)` | [`attempts(3)`](crate::retry::RetryPolicyBuilder::attempts) | both count the first one |
 //! | `max_attempts_fn(f)` | [`Once`](crate::call::Once) in one request, or [`Policy`](crate::retry::Policy) | |
-//! | `fixed_backoff(t)`, `exponential_backoff(t)`, `backoff(f)` | [`backoff`](crate::retry::RetryPolicyBuilder::backoff)` (Backoff::fixed(t))`, `exponential(t)`, `custom(t, f)` | full jitter and a cap of 20 s by default |
+//! | `fixed_backoff(t)`, `exponential_backoff(t)`, `backoff(f)` | [`backoff`](crate::retry::RetryPolicyBuilder::backoff) with [`Backoff::fixed(t)`](crate::retry::Backoff::fixed), `exponential(t)`, `custom(t, f)` | full jitter and a cap of 20 s by default |
 //! | `retry_on(f)`, `retry_on_response(f)` | [`classes`](crate::retry::RetryPolicyBuilder::classes), [`classify`](crate::retry::RetryPolicyBuilder::classify) | by verdict; not every error by default |
-//! | `budget(RetryBudgetBuilder…token_bucket())` | [`budget(Budget)`](crate::retry::RetryPolicyBuilder::budget) | on by default: a fifth of the calls, one an upstream |
+//! | `budget(RetryBudgetBuilder::new().token_bucket()…)` | [`budget(Budget)`](crate::retry::RetryPolicyBuilder::budget) | on by default: a fifth of the calls, one an upstream |
 //! | `conservative()`, `aggressive()` | [`llm()`](crate::retry::RetryPolicy::llm), [`http()`](crate::retry::RetryPolicy::http) | by whether an ambiguous failure may be repeated |
 //! | `RetryLayer::<Req, Res, E>::builder()` | `RetryLayer::new(policy)` | no type parameters |
 //!
