@@ -9,6 +9,16 @@ use crate::config_error::ConfigError;
 /// What an upstream wants to see of a caller: a secret, and where it stands in a request.
 ///
 /// Nothing shows the secret: neither [`Debug`] nor an error. In a request its header is marked sensitive.
+///
+/// ```
+/// use seawall::call::Credential;
+///
+/// let most = Credential::bearer("sk-secret")?;
+/// let some = Credential::header("x-api-key", "sk-secret")?;
+/// assert!(!format!("{most:?} {some:?}").contains("secret"));
+/// assert!(Credential::bearer("two\nlines").is_err());
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct Credential(Kind);
 

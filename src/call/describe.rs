@@ -203,6 +203,14 @@ pub trait Describe {
 }
 
 /// An extension of an `http::Request` that shall not be retried: one call opts out.
+///
+/// ```
+/// use seawall::call::{Describe, Once};
+///
+/// let mut request = http::Request::new(());
+/// request.extensions_mut().insert(Once);
+/// assert!(!request.may_repeat());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Once;
 
@@ -329,6 +337,24 @@ macro_rules! silent {
 silent!((), bool, u8, u16, u32, u64, usize, i32, i64, String, &'static str, Infallible);
 
 /// A foreign request type together with its [`Call`].
+///
+/// ```
+/// use seawall::BoxError;
+/// use seawall::bulkhead::BulkheadLayer;
+/// use seawall::call::{Call, Priority, Tagged};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let service = ServiceBuilder::new()
+///     .layer(BulkheadLayer::new(8).at_head())
+///     .service_fn(|prompt: Tagged<Vec<u8>>| async move { Ok::<_, BoxError>(prompt.request.len()) });
+/// let mut call = Call::default();
+/// call.priority = Some(Priority::MAX);
+/// assert_eq!(service.oneshot(Tagged { request: vec![1, 2], call }).await?, 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Tagged<R> {
     /// The request itself.

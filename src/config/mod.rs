@@ -44,7 +44,8 @@
 //!
 //! The client's stack of [`docs::ordering`](crate::docs::ordering), with one breaker an upstream, a bucket and a bulkhead for each
 //! upstream that has limits, one ledger in memory, one retry budget, and a [`Monitor`] that observes all of it. [`Stack`] has the
-//! handles; [`Stack::renew`] takes another configuration while calls run, and either all of it holds or nothing has changed. The
+//! handles; the fallback asks them: a target whose breaker is open is passed over, one whose slots are all taken, or at
+//! whose bucket somebody waits, is asked last. [`Stack::renew`] takes another configuration while calls run, and either all of it holds or nothing has changed. The
 //! example `gateway` puts a server around it.
 //!
 //! Nothing of it can be left out here, and no gate can be added: for another stack put the layers together by hand.

@@ -40,6 +40,25 @@ type Behind<G, S> = Gated<S, G, BodyEnd>;
 
 /// The recommended stack of a configuration: a [`Layer`], and the handles on what it is made of. Cheap to clone; all its
 /// services and clones share their state.
+///
+/// ```
+/// use seawall::Config;
+///
+/// let config = |limit: u32| {
+///     let text = format!(
+///         r#"{{ "upstreams": {{ "one": {{ "base_url": "https://api.one.test/v1", "max_concurrent": {limit} }} }},
+///              "routes": [ {{ "model": "*", "targets": [ {{ "upstream": "one" }} ] }} ] }}"#
+///     );
+///     Config::from_json(&text, |_| None)
+/// };
+/// let stack = config(8)?.stack()?;
+/// let bulkhead = stack.bulkheads().find("one").unwrap().clone();
+/// // Another file, while calls run: the bulkhead stays, with another limit.
+/// let stack = stack.renew(&config(16)?)?;
+/// assert_eq!(bulkhead.limit(), 16);
+/// # let _ = stack;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct Stack(pub(super) Arc<Built>);
 

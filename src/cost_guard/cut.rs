@@ -31,6 +31,18 @@ impl<G, M> CostGuardLayer<G, M> {
     /// left to cut. A stream that reports its end is never cut. As long as calls stay within their bound nothing is cut.
     ///
     /// The body's error is a [`BoxError`], in which [`refusal::find`](crate::refusal::find) finds the refusal.
+    ///
+    /// ```
+    /// use std::{num::NonZeroUsize, time::Duration};
+    /// use seawall::cost_guard::{Budget, CostGuardLayer, Price, PriceTable, Usd, Window};
+    ///
+    /// let prices = PriceTable::new().model("m", Price::per_million("1", "4")?);
+    /// let guard = CostGuardLayer::new(prices, Budget::new(Usd::dollars(10), Window::DAY));
+    /// // Cuts what exceeds its bound, and reads on at most 32 calls that their callers left, each for a minute.
+    /// let layer = guard.cut_streams().drain(NonZeroUsize::new(32).unwrap(), Duration::from_secs(60));
+    /// assert_eq!(layer.running(), 0);
+    /// # Ok::<(), seawall::cost_guard::MoneyError>(())
+    /// ```
     pub fn cut_streams(self) -> CutStreamsLayer<Self> {
         CutStreamsLayer { guard: self }
     }

@@ -29,6 +29,12 @@
 //! | [bulkhead](crate::bulkhead) | the slot, or the place in the queue; a slot that was granted and not seen yet goes to the next in line |
 //! | [monitor](crate::monitor) | counts the call as *abandoned*, which is nobody's failure |
 //!
+//! # The caller's own body fails
+//!
+//! A request's body that breaks off while it is sent is its caller's fault: the attempt's failure is
+//! [`Invalid`](crate::Class::Invalid), which is no vote, no reason to retry and none to ask another target
+//! ([`Failure::is_of_the_request`](crate::Failure::is_of_the_request)).
+//!
 //! # Something panics
 //!
 //! No layer catches a panic of the inner service: it unwinds through the stack to the task. On its way every permit is settled,

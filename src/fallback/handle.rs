@@ -7,6 +7,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Routes;
 
 /// A handle on the routes of a layer: all its clones, and all services of the layer, share them.
+///
+/// ```
+/// use seawall::call::Upstream;
+/// use seawall::fallback::{FallbackLayer, Route, Routes, RoutesHandle, Target};
+///
+/// # fn main() -> Result<(), seawall::ConfigError> {
+/// let routes = |model: &str| {
+///     let one = Upstream::new("one", "https://api.one.example/v1")?;
+///     Routes::builder().upstream(one).route(Route::to(model).target(Target::at("one"))).build()
+/// };
+/// let handle = RoutesHandle::new(routes("old")?);
+/// let layer = FallbackLayer::new(&handle);
+/// // While calls are under way:
+/// handle.replace(routes("new")?);
+/// assert_eq!(layer.routes().current().targets(Some("new")).len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RoutesHandle(Arc<Shared>);
 

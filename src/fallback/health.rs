@@ -12,6 +12,18 @@ use crate::token_bucket::TokenBucket;
 ///
 /// Implemented for closures. Give it the handles of the gates below, a circuit breaker's state for example. It is asked
 /// once for each target that could be asked next, outside any lock; what it says is a hint: a gate still decides itself.
+///
+/// ```
+/// use seawall::fallback::{Health, Standing, Target};
+///
+/// /// An upstream that is taken out for maintenance.
+/// fn standing(target: &Target) -> Standing {
+///     if target.upstream().name().as_str() == "east" { Standing::Out(None) } else { Standing::Serves }
+/// }
+///
+/// fn is_health(_: impl Health) {}
+/// is_health(standing);
+/// ```
 pub trait Health: Send + Sync {
     /// How this target stands.
     fn standing(&self, target: &Target) -> Standing;

@@ -1,5 +1,12 @@
 //! Asks one target after the other, until one answers.
 //!
+//! # Why
+//!
+//! A provider that is down, at its limit, out of credit, or too small for a prompt is seldom the only one that can answer. What
+//! a caller wants is an answer from a model that is good enough, in time; which provider gives it is a matter of order.
+//!
+//! # How
+//!
 //! The caller names a model; a [`Route`] says which targets can serve it: an upstream and the name of the model there, in
 //! order. Each try is aimed anew from the original request, with the target's own URL, model and credential and with
 //! nobody else's.

@@ -87,6 +87,18 @@ where
 /// Bounded: beyond the bound a state *at rest* makes room (nobody holds it, and it decides as a fresh one would). Where
 /// none of those looked at is at rest, the newcomer shares one overflow state with others like it. So an eviction never
 /// changes a decision, and a flood of new keys neither grows the table nor pushes out a state that is busy.
+///
+/// Builders make one by `.keyed(…)`; the layer's `gate()` is then the handle on all states:
+///
+/// ```
+/// use seawall::bulkhead::BulkheadLayer;
+/// use seawall::gate::ByUpstream;
+///
+/// let layer = BulkheadLayer::builder(8).keyed(ByUpstream).build()?;
+/// layer.gate().get(&"the small one".into()).set_limit(2);
+/// assert_eq!(layer.gate().len(), 1);
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 pub struct Keyed<G, K> {
     table: Arc<Table<G>>,
     keys: K,

@@ -272,6 +272,26 @@ pub enum Basis {
 ///
 /// Called where the decision was made, after every lock is released, from the task that made it and at times from a
 /// drop: it must not block. A panic is contained and harms nobody. Closures are observers.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use seawall::bulkhead::BulkheadLayer;
+/// use seawall::monitor::Event;
+///
+/// let refused = Arc::new(AtomicU64::new(0));
+/// let count = refused.clone();
+/// let layer = BulkheadLayer::builder(8)
+///     .observer(move |event: &Event<'_>| {
+///         if let Event::Refused { refusal, .. } = event {
+///             count.fetch_add(1, Ordering::Relaxed);
+///             eprintln!("{refusal}");
+///         }
+///     })
+///     .build()?;
+/// # let _ = (layer, refused);
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 pub trait Observer: Send + Sync {
     /// Something was decided.
     fn event(&self, event: &Event<'_>);

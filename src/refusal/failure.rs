@@ -13,6 +13,32 @@ use crate::verdict::Reach;
 ///
 /// A refusal of a layer below is no failure of the upstream: it must not open a breaker, and must not be retried at the
 /// same target. So every layer asks the inner error. Implemented for boxed errors, for [`Fault`] and for [`Infallible`].
+///
+/// For an own error type:
+///
+/// ```
+/// use seawall::{Failure, Refusal};
+///
+/// enum MyError {
+///     Refused(Refusal),
+///     Broken(std::io::Error),
+/// }
+///
+/// impl From<Refusal> for MyError {
+///     fn from(refusal: Refusal) -> Self {
+///         Self::Refused(refusal)
+///     }
+/// }
+///
+/// impl Failure for MyError {
+///     fn refusal(&self) -> Option<Refusal> {
+///         match self {
+///             Self::Refused(refusal) => Some(refusal.clone()),
+///             Self::Broken(_) => None,
+///         }
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot carry a refusal",
     label = "no refusal can be found in this error type",

@@ -24,6 +24,31 @@ use crate::verdict::{Verdict, of_error};
 ///
 /// Each call gets a clone of the policy, as in tower, and its `retry` decides; its `clone_request` is asked on a fresh
 /// clone. There is no limit of attempts but the policy's own: see [`attempts`](Self::attempts).
+///
+/// ```
+/// use std::future::{Ready, ready};
+/// use seawall::retry::{FromTower, RetryLayer};
+///
+/// /// Three attempts at once.
+/// #[derive(Clone)]
+/// struct Twice(u32);
+///
+/// impl<E> tower::retry::Policy<String, String, E> for Twice {
+///     type Future = Ready<()>;
+///
+///     fn retry(&mut self, _: &mut String, result: &mut Result<String, E>) -> Option<Ready<()>> {
+///         self.0 = self.0.checked_sub(1)?;
+///         result.is_err().then(|| ready(()))
+///     }
+///
+///     fn clone_request(&mut self, request: &String) -> Option<String> {
+///         Some(request.clone())
+///     }
+/// }
+///
+/// let layer = RetryLayer::new(FromTower::new(Twice(2)));
+/// # let _ = layer;
+/// ```
 #[derive(Clone, Copy)]
 pub struct FromTower<P> {
     policy: P,

@@ -1,5 +1,11 @@
 //! Repeats a failed call at the same target: when that can help, when it is safe, and only as often as the upstream can bear.
 //!
+//! # Why
+//!
+//! Many failures pass: a connection breaks, a server restarts, a limit is over in a second. Asking again then is the cheapest
+//! remedy there is, and asking again without measure is how an overload becomes an outage. So the policy asks first whether
+//! it helps, is safe, and is affordable.
+//!
 //! ```
 //! use seawall::retry::{RetryLayer, RetryPolicy};
 //! # use seawall::BoxError;

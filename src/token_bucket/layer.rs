@@ -44,6 +44,26 @@ impl<G> TokenBucketLayer<G> {
 impl<G: Clone, M> TokenBucketLayer<G, M> {
     /// A layer that writes the state of this layer's buckets into every response, as `RateLimit` and `RateLimit-Policy`:
     /// for servers. Put it outside of this one.
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use std::num::NonZeroU64;
+    /// use http::{Request, Response};
+    /// use http_body_util::Empty;
+    /// use seawall::token_bucket::{Quota, TokenBucketLayer};
+    /// use tower::{ServiceBuilder, ServiceExt};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// const SIXTY: NonZeroU64 = NonZeroU64::new(60).unwrap();
+    /// let bucket = TokenBucketLayer::new(Quota::per_minute(SIXTY)).respond();
+    /// let server = ServiceBuilder::new().layer(bucket.headers()).layer(bucket).service_fn(
+    ///     |_: Request<()>| async { Ok::<_, Infallible>(Response::new(Empty::<bytes::Bytes>::new())) },
+    /// );
+    /// let response = server.oneshot(Request::new(())).await.unwrap();
+    /// assert!(response.headers().contains_key("ratelimit"));
+    /// # }
+    /// ```
     #[must_use]
     pub fn headers(&self) -> HeadersLayer<G> {
         HeadersLayer::new(self.gate.clone())

@@ -21,6 +21,30 @@
 //! `Content-Length`, `ETag` and digests go. (Upstreams also write `"usage":null` into all other events then; that stays.) All
 //! other bytes pass as they are. Frames that end with an event pass at once, without a copy; of one that does not, the begun
 //! event is held back until it is whole, up to 64 KiB. What is compressed all the same passes untouched, that event included.
+//!
+//! ```
+//! use http::{Request, Response};
+//! use seawall::BoxError;
+//! use seawall::call::{CallBody, IncludeUsageLayer, IntakeLayer, OutcomeLayer};
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let client = ServiceBuilder::new()
+//!     .layer(IntakeLayer::new())
+//!     .layer(IncludeUsageLayer::new())
+//!     .layer(OutcomeLayer::new())
+//!     .service_fn(|request: Request<CallBody>| async move {
+//!         assert_eq!(request.headers()["accept-encoding"], "identity");
+//!         Ok::<_, BoxError>(Response::new(CallBody::empty()))
+//!     });
+//! let request = Request::post("https://api.example.com/v1/chat/completions")
+//!     .header("content-type", "application/json")
+//!     .body(CallBody::from(r#"{"model":"m","stream":true,"messages":[]}"#))?;
+//! client.oneshot(request).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod body;
 mod edit;

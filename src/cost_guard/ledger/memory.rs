@@ -30,6 +30,22 @@ pub use builder::MemoryLedgerBuilder;
 ///
 /// A call's accounts are locked together, always in the order of the budgets, so that all of them are checked and changed
 /// in one step. What is spent is forgotten when the process ends.
+///
+/// ```
+/// use seawall::cost_guard::{Budget, BudgetKey, CostGuardLayer, MemoryLedger, Price, PriceTable, Usd, Window};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ledger = MemoryLedger::new(Budget::new(Usd::dollars(10), Window::DAY).by(BudgetKey::Tenant).named("tenants"));
+/// let prices = PriceTable::new().model("m", Price::per_million("1", "4")?);
+/// // Two guards, one account for each tenant.
+/// let one = CostGuardLayer::builder().prices(prices.clone()).ledger(ledger.clone()).build()?;
+/// let other = CostGuardLayer::builder().prices(prices).ledger(ledger.clone()).build()?;
+/// // While they run: more for one of them.
+/// ledger.set_limit_of("tenants", "alice", Some(Usd::dollars(50)))?;
+/// # let _ = (one, other);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct MemoryLedger {
     core: Arc<Core>,
