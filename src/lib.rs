@@ -92,6 +92,8 @@ pub mod cost_guard;
 mod deadline;
 pub mod docs;
 pub mod fallback;
+#[cfg(feature = "fault")]
+pub mod fault;
 pub mod gate;
 #[cfg(feature = "tonic")]
 pub mod grpc;
