@@ -54,5 +54,6 @@ mod tests;
 
 pub use future::ResponseFuture;
 pub use layer::IntakeLayer;
+#[cfg(feature = "serde")]
 pub(crate) use layer::LIMIT;
 pub use service::Intake;
