@@ -361,8 +361,13 @@ fn raised(directory: &str) -> Vec<String> {
         }
         let text = std::fs::read_to_string(path).unwrap();
         for part in text.split("raise(").skip(1) {
-            // A closure's few lines: it names the event, or two.
-            let part: String = part.chars().take_while(|c| *c != ';').collect();
+            // The closure, up to the parenthesis that closes the call: it names the event, or two.
+            let mut depth = 1;
+            let mut is_inside = |c: char| {
+                depth += i32::from(c == '(') - i32::from(c == ')');
+                depth > 0
+            };
+            let part: String = part.chars().map_while(|c| is_inside(c).then_some(c)).collect();
             names.extend(events_in(&part).into_iter().map(str::to_owned));
         }
     }
