@@ -73,6 +73,7 @@
 //! | `serde` | `Config` and routes from JSON; snapshots of the monitor as JSON |
 //! | `toml` | both from TOML too |
 //! | `file-ledger` | `cost_guard::ledger::FileLedger`: budgets that survive a restart |
+//! | `fault` | `fault::FaultLayer`: faults on purpose, for your own tests and game days |
 //! | `metrics` | the monitor's figures for the crate `metrics` |
 //! | `tracing` | the monitor's spans and events, with OpenTelemetry's names |
 //! | `hyper` | what the errors of hyper, hyper-util and h2 prove |

@@ -69,7 +69,8 @@
 //! Input: the bytes of the request ([`Bound::Bytes`]), which no tokenizer that works on bytes exceeds, or an estimate
 //! with a margin; and an allowance for what the upstream adds. Output: the smallest of what the call allows, what the model
 //! can give and a cap of yours, for each choice. Both at the dearest class and tier that can be reached. Calls
-//! without a bound (input by reference, or of unknown size) are refused, unless an allowance is set for them.
+//! without a bound (input by reference, or of unknown size) are refused, unless an allowance is set for them. For a call that
+//! is [known to be free](crate::call::Call::free), a list of files say, no budget is asked.
 //!
 //! # What is charged
 //!

@@ -12,7 +12,7 @@
 //! What a layer does, its defaults, and its events stand in its own module: [`bulkhead`](crate::bulkhead),
 //! [`circuit_breaker`](crate::circuit_breaker), [`token_bucket`](crate::token_bucket), [`retry`](crate::retry),
 //! [`fallback`](crate::fallback), [`cost_guard`](crate::cost_guard), [`timeout`](crate::timeout), [`call`](crate::call) (intake
-//! and outcome), [`monitor`](crate::monitor), [`gate`](crate::gate), and `config` (feature `serde`).
+//! and outcome), [`monitor`](crate::monitor), [`gate`](crate::gate), `config` (feature `serde`) and `fault` (feature `fault`).
 
 pub mod clients;
 pub mod compiler_messages;

@@ -27,7 +27,8 @@
 //! | [`IncludeUsageLayer`](crate::call::IncludeUsageLayer), if wanted | edits each attempt for its upstream, never the original | above a fallback it would ask upstreams that refuse what they do not know |
 //! | [`OutcomeLayer`](crate::call::OutcomeLayer) | reads the response once, for all above | without it there is the status alone: an error inside a 200 is a success, usage is unknown, and the guard charges bounds |
 //!
-//! `Config::client` (feature `serde`) builds this stack from a file. By hand:
+//! For a trial of all that, `fault::FaultLayer` (feature `fault`) stands innermost of all, around the client. `Config::client`
+//! (feature `serde`) builds the stack from a file. By hand:
 //!
 //! ```
 //! use std::time::Duration;

@@ -53,7 +53,9 @@
 //! // Evaluates the alert rules every ten seconds.
 //! tokio::spawn(monitor.clone().run(std::time::Duration::from_secs(10)));
 //!
-//! let request = Request::new(Full::new(Bytes::from(r#"{"model":"gpt-5","messages":[]}"#)));
+//! let request = Request::post("https://api.example.com/v1/chat/completions")
+//!     .header("content-type", "application/json")
+//!     .body(Full::new(Bytes::from(r#"{"model":"gpt-5","messages":[]}"#)))?;
 //! client.oneshot(request).await?.into_body().collect().await?;
 //!
 //! let snapshot = monitor.snapshot();

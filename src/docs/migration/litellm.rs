@@ -7,8 +7,7 @@
 //! ```
 //! # let env = |_: &str| Some("secret".to_owned());
 //! let config = seawall::Config::from_toml(r#"
-//! # model_list: [{ model_name: gpt-4o, litellm_params: { model: azure/…, api_base, api_key, rpm, tpm } }, …]
-//! [upstreams.east]
+//! [upstreams.east]                        # an entry of model_list
 //! base_url = "https://east.example.com/openai/v1"
 //! api_key = "env:EAST_KEY"                # os.environ/EAST_KEY
 //! requests_per_minute = 600               # rpm
