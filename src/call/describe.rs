@@ -339,9 +339,7 @@ silent!((), bool, u8, u16, u32, u64, usize, i32, i64, String, &'static str, Infa
 /// A foreign request type together with its [`Call`].
 ///
 /// ```
-/// use seawall::BoxError;
-/// use seawall::bulkhead::BulkheadLayer;
-/// use seawall::call::{Call, Tagged};
+/// use seawall::{BoxError, bulkhead::BulkheadLayer, call::{Call, Tagged}};
 /// use tower::{ServiceBuilder, ServiceExt};
 ///
 /// # let _ = async {

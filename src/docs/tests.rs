@@ -69,7 +69,9 @@ fn the_breaker_s_defaults_are_those_of_its_page() {
         "| ramp after closing | off |",
         "| keys | 10 000,",
     ];
-    rows.iter().for_each(|row| says(BREAKER, row));
+    for row in rows {
+        says(BREAKER, row);
+    }
     let told = Settings::builder()
         .consecutive_failures(5, 60 * SECOND)
         .failure_rate(0.5)
@@ -382,12 +384,9 @@ fn the_table_of_events_says_who_raises_them() {
         MONITOR.lines().filter(|line| line.contains("](Event::") && line.starts_with("//! | [`")).collect();
     assert_eq!(rows.len(), EVENTS.len(), "one row each");
     for (layer, directory, page) in LAYERS {
-        let told: Vec<_> =
-            rows.iter().filter(|row| row.contains(layer)).flat_map(|row| events_in(row)).collect();
-        let told = events_in(&told.iter().map(|name| format!("Event::{name} ")).collect::<String>())
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<Vec<_>>();
+        let told: Vec<_> = rows.iter().filter(|row| row.contains(layer)).copied().collect();
+        let told = told.join(" ");
+        let told = events_in(&told);
         assert_eq!(told, raised(directory), "{layer}");
         for event in told {
             assert!(
