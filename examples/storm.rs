@@ -11,8 +11,9 @@
 //! cargo run --release --example storm -- --json storm.json --svg plots
 //! ```
 //!
-//! All set-ups beyond the first repeat an attempt at most four times, with backoff from 500 ms and a budget of three retries
-//! for ten calls, and take a broken answer for a failed attempt. Their breakers stay open for 2 to 4 s. A call is served if
+//! All set-ups beyond the first make at most six attempts, with backoff from 500 ms and a budget of four retries for ten
+//! calls, and take a broken answer for a failed attempt. Their breakers are those for a provider without a substitute
+//! (`Settings::tolerant`), open for 2 to 4 s. A call is served if
 //! its whole answer came within its caller's patience; latencies are those of the calls that were served. `attempts` are
 //! those that the provider saw for each call; `cost` is what it billed for a thousand calls that were served, and `retries`
 //! the share of it that went to attempts after the first.
@@ -44,19 +45,21 @@ use seawall::BoxError;
 use setups::SetUp;
 use tokio::task::JoinSet;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Args {
     real: bool,
+    seed: u64,
     json: Option<PathBuf>,
     svg: Option<PathBuf>,
 }
 
 impl Args {
     fn parse(mut words: impl Iterator<Item = String>) -> Option<Self> {
-        let mut args = Self::default();
+        let mut args = Self { real: false, seed: 7, json: None, svg: None };
         while let Some(word) = words.next() {
             match &*word {
                 "--real" => args.real = true,
+                "--seed" => args.seed = words.next()?.parse().ok()?,
                 "--json" => args.json = Some(words.next()?.into()),
                 "--svg" => args.svg = Some(words.next()?.into()),
                 _ => return None,
@@ -68,7 +71,7 @@ impl Args {
 
 fn main() -> ExitCode {
     let Some(args) = Args::parse(std::env::args().skip(1)) else {
-        eprintln!("usage: storm [--real] [--json FILE] [--svg DIRECTORY]");
+        eprintln!("usage: storm [--real] [--seed NUMBER] [--json FILE] [--svg DIRECTORY]");
         return ExitCode::from(2);
     };
     match storm(&args) {
@@ -85,7 +88,11 @@ fn storm(args: &Args) -> Result<(), BoxError> {
     let grid: Vec<(Scenario, SetUp)> =
         scenarios.iter().flat_map(|scenario| setups::ALL.map(|set_up| (scenario.clone(), set_up))).collect();
     let progress = Progress::of(grid.len());
-    let cells = if args.real { over_sockets(grid, &progress)? } else { in_virtual_time(&grid, &progress)? };
+    let cells = if args.real {
+        over_sockets(grid, args.seed, &progress)?
+    } else {
+        in_virtual_time(&grid, args.seed, &progress)?
+    };
     progress.end();
     for scenario in &scenarios {
         println!("{}", report::table(scenario, &cells));
@@ -107,12 +114,16 @@ fn storm(args: &Args) -> Result<(), BoxError> {
 }
 
 /// Each cell on a clock of its own, as many at once as there are processors.
-fn in_virtual_time(grid: &[(Scenario, SetUp)], progress: &Progress) -> Result<Vec<Cell>, BoxError> {
+fn in_virtual_time(
+    grid: &[(Scenario, SetUp)],
+    seed: u64,
+    progress: &Progress,
+) -> Result<Vec<Cell>, BoxError> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
         while let Some((scenario, set_up)) = grid.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let cell = run::simulated(scenario, *set_up);
+            let cell = run::simulated(scenario, *set_up, seed);
             done.lock().unwrap_or_else(PoisonError::into_inner).push(cell);
             progress.step();
         }
@@ -129,10 +140,14 @@ fn in_virtual_time(grid: &[(Scenario, SetUp)], progress: &Progress) -> Result<Ve
 
 /// All cells at once: most of their time they wait.
 #[tokio::main]
-async fn over_sockets(grid: Vec<(Scenario, SetUp)>, progress: &Progress) -> Result<Vec<Cell>, BoxError> {
+async fn over_sockets(
+    grid: Vec<(Scenario, SetUp)>,
+    seed: u64,
+    progress: &Progress,
+) -> Result<Vec<Cell>, BoxError> {
     let mut running = JoinSet::new();
     for (scenario, set_up) in grid {
-        running.spawn(run::real(scenario, set_up));
+        running.spawn(run::real(scenario, set_up, seed));
     }
     let mut cells = Vec::new();
     while let Some(cell) = running.join_next().await {

@@ -14,7 +14,7 @@ use tokio::time::{sleep_until, timeout};
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
-use super::provider::{self, ATTEMPT, CALL, Client, Counts, HEAD, PRICES, REST, Seen, Simulated};
+use super::provider::{self, ATTEMPT, CALL, Client, Counts, HEAD, PRICES, REST, Seen, Simulated, TOKENS};
 use super::scenario::Scenario;
 use super::setups::{SetUp, Stack, by_address};
 use super::support::{Billing, Limits, Pace, Price, Provider};
@@ -29,31 +29,34 @@ pub(crate) struct Cell {
     pub(crate) seen: Counts,
 }
 
-const SEED: u64 = 7;
+/// How many frames an answer has.
+const FRAMES: u32 = 4;
 
 /// In virtual time, which stands still while anything has work to do.
-pub(crate) fn simulated(scenario: &Scenario, set_up: SetUp) -> Result<Cell, BoxError> {
+pub(crate) fn simulated(scenario: &Scenario, set_up: SetUp, seed: u64) -> Result<Cell, BoxError> {
     // What no seed is given for is drawn from this thread's: the same in every run.
-    fastrand::seed(SEED);
+    fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
         let seen = Seen::default();
         let hosts = ["first.test", "second.test"];
-        let clients = [0, 1].map(|which| Simulated::client(scenario, which, &seen, SEED));
+        let clients = [0, 1].map(|which| Simulated::client(scenario, which, &seen, seed));
         let clients = hosts.into_iter().map(str::to_owned).zip(clients).collect();
-        run(scenario, set_up, clients, seen, 1).await
+        run(scenario, set_up, clients, seen, (1, seed)).await
     })
 }
 
 /// Over sockets on loopback, with providers of its own.
-pub(crate) async fn real(scenario: Scenario, set_up: SetUp) -> Result<Cell, BoxError> {
+pub(crate) async fn real(scenario: Scenario, set_up: SetUp, seed: u64) -> Result<Cell, BoxError> {
     let faster = scenario.faster;
     let scenario = scenario.faster_than_life();
     let seen = Seen::default();
     let mut providers = Vec::new();
     let mut clients = Vec::new();
     for (which, (input, output)) in PRICES.into_iter().enumerate() {
-        let provider = start(&scenario, which, Price::nanos(input, output), faster).await?;
+        // A token stands for many, so that there are fewer frames to be sent.
+        let price = Price::nanos(input, output * TOKENS.1 / u64::from(FRAMES));
+        let provider = start(&scenario, which, price, faster).await?;
         let client = Http::builder(TokioExecutor::new()).build_http();
         let client = client.map_err(BoxError::from).map_response(|response: http::Response<_>| {
             response.map(|body: hyper::body::Incoming| body.map_err(BoxError::from).boxed_unsync())
@@ -62,7 +65,7 @@ pub(crate) async fn real(scenario: Scenario, set_up: SetUp) -> Result<Cell, BoxE
         clients.push((address, BoxCloneSyncService::new(client)));
         providers.push(provider);
     }
-    let mut cell = run(&scenario, set_up, clients, seen.clone(), faster).await?;
+    let mut cell = run(&scenario, set_up, clients, seen.clone(), (faster, seed)).await?;
     for request in providers.iter().flat_map(Provider::seen) {
         seen.bill(request.billed, request.headers.get(ATTEMPT));
     }
@@ -71,7 +74,8 @@ pub(crate) async fn real(scenario: Scenario, set_up: SetUp) -> Result<Cell, BoxE
 }
 
 async fn start(scenario: &Scenario, which: usize, price: Price, faster: u32) -> Result<Provider, BoxError> {
-    let provider = Provider::builder("storm").price(price).billing(Billing::Whole).log(1 << 20).tokens(100);
+    let provider =
+        Provider::builder("storm").price(price).billing(Billing::Whole).log(1 << 20).tokens(FRAMES.into());
     let provider = match scenario.limit.filter(|_| which == 0) {
         Some((requests, per)) => provider.limits(Limits::per(per, requests.into(), 0)),
         None => provider,
@@ -80,7 +84,7 @@ async fn start(scenario: &Scenario, which: usize, price: Price, faster: u32) -> 
         provider
     } else {
         let first_token = Duration::ZERO;
-        provider.pace(Pace { head: HEAD / faster, first_token, token: REST / 100 / faster })
+        provider.pace(Pace { head: HEAD / faster, first_token, token: REST / FRAMES / faster })
     };
     Ok(provider.start().await?)
 }
@@ -90,7 +94,7 @@ async fn run(
     set_up: SetUp,
     clients: Vec<(String, Client)>,
     seen: Seen,
-    faster: u32,
+    (faster, seed): (u32, u64),
 ) -> Result<Cell, BoxError> {
     let urls: Vec<String> = clients.iter().map(|(address, _)| format!("http://{address}/v1")).collect();
     let mut faulty = Vec::new();
@@ -98,14 +102,14 @@ async fn run(
     for (which, (address, client)) in clients.into_iter().enumerate() {
         let healthy = Scenario { faults: Vec::new(), workers: None, ..scenario.clone() };
         let of = if which == 0 { scenario } else { &healthy };
-        let (client, handle) = provider::with_faults(client, of, &seen, SEED)?;
+        let (client, handle) = provider::with_faults(client, of, &seen, seed)?;
         if let Some(time) = scenario.flaps.filter(|_| which == 0) {
             tasks.spawn(provider::flap(handle, time));
         }
         faulty.push((address, client));
     }
     let stack = set_up.stack(by_address(faulty), scenario, &urls, faster)?;
-    let calls = callers(&stack, scenario, &urls[0]).await?;
+    let calls = callers(&stack, scenario, &urls[0], seed).await?;
     let calls = calls.into_iter().map(|(due, took)| (due * faster, took.map(|took| took * faster))).collect();
     let seen = seen.counts().clone();
     Ok(Cell { scenario: scenario.key, set_up, calls, seen })
@@ -114,10 +118,10 @@ async fn run(
 type Calls = Vec<(Duration, Option<Duration>)>;
 
 /// Calls as they come, whatever became of those before.
-async fn callers(stack: &Stack, scenario: &Scenario, url: &str) -> Result<Calls, BoxError> {
+async fn callers(stack: &Stack, scenario: &Scenario, url: &str, seed: u64) -> Result<Calls, BoxError> {
     let start = now();
     let mut calls = JoinSet::new();
-    for (number, due) in scenario.load.arrivals(SEED).into_iter().enumerate() {
+    for (number, due) in scenario.load.arrivals(seed).into_iter().enumerate() {
         sleep_until(start + due).await;
         let answer = timeout(scenario.patience, ask(stack.clone(), request(url, number)?));
         calls.spawn(async move {

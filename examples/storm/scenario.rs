@@ -57,8 +57,8 @@ const fn seconds(seconds: u64) -> Duration {
 const ORDINARY: Scenario = Scenario {
     key: 'a',
     name: "steady",
-    about: "60 requests a minute allowed, 42 asked, 18 % of the attempts fail",
-    load: Load::Steady { per_second: 0.7, lasts: seconds(1_200) },
+    about: "60 requests a minute allowed, 39 asked, 23 % of the attempts fail",
+    load: Load::Steady { per_second: 0.65, lasts: seconds(1_200) },
     patience: seconds(300),
     head: seconds(30),
     limit: Some((10, seconds(10))),
@@ -78,12 +78,12 @@ pub(crate) fn all(real: bool) -> Vec<Scenario> {
     let now_and_then = vec![(0.02, status(StatusCode::INTERNAL_SERVER_ERROR))];
     vec![
         Scenario {
-            load: steady(0.7, 1_200),
+            load: steady(0.65, 1_200),
             faults: vec![
-                (0.08, status(StatusCode::INTERNAL_SERVER_ERROR)),
-                (0.04, status(StatusCode::SERVICE_UNAVAILABLE)),
-                (0.02, Inject::reset()),
-                (0.02, Inject::error_event(0)),
+                (0.10, status(StatusCode::INTERNAL_SERVER_ERROR)),
+                (0.05, status(StatusCode::SERVICE_UNAVAILABLE)),
+                (0.03, Inject::reset()),
+                (0.03, Inject::error_event(0)),
                 (0.02, Inject::cut(150)),
             ],
             ..ORDINARY
