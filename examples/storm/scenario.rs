@@ -67,18 +67,24 @@ const ORDINARY: Scenario = Scenario {
     workers: None,
     second: false,
     slots: 3,
-    faster: 20,
+    faster: 10,
 };
 
+/// All of them; shorter ones for runs over sockets.
 pub(crate) fn all(real: bool) -> Vec<Scenario> {
-    let (share, times) = if real { (2, 2) } else { (1, 4) };
-    let bursts = |per_second| Load::Bursts { per_second, calls: 150, every: seconds(200), times };
-    let steady = |per_second, lasts| Load::Steady { per_second, lasts: seconds(lasts) / share };
+    let either = |simulated: u32, over_sockets: u32| if real { over_sockets } else { simulated };
+    let bursts = |per_second| Load::Bursts {
+        per_second,
+        calls: either(150, 60),
+        every: seconds(either(200, 80).into()),
+        times: either(4, 2),
+    };
+    let steady = |per_second, lasts| Load::Steady { per_second, lasts: seconds(lasts) };
     let status = |status| Inject::status(status);
     let now_and_then = vec![(0.02, status(StatusCode::INTERNAL_SERVER_ERROR))];
     vec![
         Scenario {
-            load: steady(0.65, 1_200),
+            load: steady(0.65, either(3_600, 200).into()),
             faults: vec![
                 (0.10, status(StatusCode::INTERNAL_SERVER_ERROR)),
                 (0.05, status(StatusCode::SERVICE_UNAVAILABLE)),
@@ -91,7 +97,7 @@ pub(crate) fn all(real: bool) -> Vec<Scenario> {
         Scenario {
             key: 'b',
             name: "burst 17x",
-            about: "the same limit, 150 calls at 17 times its rate, every 200 s; 2 % fail",
+            about: "the same limit, bursts at 17 times its rate; 2 % fail",
             load: bursts(17.0),
             faults: now_and_then.clone(),
             ..ORDINARY
@@ -99,7 +105,7 @@ pub(crate) fn all(real: bool) -> Vec<Scenario> {
         Scenario {
             key: 'c',
             name: "burst 40x",
-            about: "the same at 40 times its rate",
+            about: "the same limit, bursts at 40 times its rate; 2 % fail",
             load: bursts(40.0),
             faults: now_and_then,
             ..ORDINARY
@@ -108,33 +114,33 @@ pub(crate) fn all(real: bool) -> Vec<Scenario> {
             key: 'd',
             name: "flapping",
             about: "20 s down, 20 s up; a second, dearer provider is healthy",
-            load: steady(4.0, 240),
+            load: steady(4.0, either(240, 120).into()),
             patience: seconds(30),
             limit: None,
             flaps: Some(seconds(20)),
             second: true,
             slots: 16,
-            faster: 10,
+            faster: 12,
             ..ORDINARY
         },
         Scenario {
             key: 'e',
             name: "slow",
             about: "one head in ten takes a minute; callers wait 30 s, attempts 5 s",
-            load: steady(4.0, 240),
+            load: steady(4.0, either(240, 120).into()),
             patience: seconds(30),
             head: seconds(5),
             limit: None,
-            faults: vec![(0.1, Inject::delay(seconds(60) / if real { 10 } else { 1 }))],
+            faults: vec![(0.1, Inject::delay(seconds(60) / either(1, 12)))],
             slots: 24,
-            faster: 10,
+            faster: 12,
             ..ORDINARY
         },
         Scenario {
             key: 'f',
             name: "frozen",
             about: "5 workers, 84 % busy, stand still for 10 s; callers wait 5 s, attempts 1 s",
-            load: steady(42.0, 80),
+            load: steady(42.0, either(80, 36).into()),
             patience: seconds(5),
             head: seconds(1),
             limit: None,
@@ -144,7 +150,7 @@ pub(crate) fn all(real: bool) -> Vec<Scenario> {
                 frozen: (seconds(10), seconds(20)),
             }),
             slots: 8,
-            faster: 1,
+            faster: 2,
             ..ORDINARY
         },
     ]
@@ -177,7 +183,7 @@ pub(crate) fn exponential(random: &mut fastrand::Rng, mean: Duration) -> Duratio
 }
 
 impl Scenario {
-    /// The same, so many times faster. What faults and workers take is not: that is as it was built.
+    /// The same, so many times faster; but for its faults, which are as they were made.
     pub(crate) fn faster_than_life(mut self) -> Self {
         let faster = self.faster;
         let rate = f64::from(faster);
@@ -193,6 +199,10 @@ impl Scenario {
         self.limit = self.limit.map(|(requests, per)| (requests, per / faster));
         self.flaps = self.flaps.map(|time| time / faster);
         self.head /= faster;
+        if let Some(workers) = &mut self.workers {
+            workers.busy /= faster;
+            workers.frozen = (workers.frozen.0 / faster, workers.frozen.1 / faster);
+        }
         self
     }
 }
