@@ -11,6 +11,7 @@ pub(super) use on::{Trace, event};
 pub(super) struct Trace;
 
 #[cfg(not(feature = "tracing"))]
+#[expect(clippy::unused_self, reason = "called as what there is with the feature")]
 impl Trace {
     #[inline]
     pub(super) fn begin(_: super::gate::Scope, _: Option<&crate::call::Call>) -> Self {
