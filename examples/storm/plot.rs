@@ -1,7 +1,6 @@
 //! Pictures of the figures, in SVG.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use super::report::Figures;
 use super::run::Cell;
@@ -21,9 +20,9 @@ pub(crate) fn all(scenarios: &[Scenario], cells: &[Cell]) -> Vec<(&'static str, 
         ("success.svg", bars("Calls served, in percent", scenarios, cells, 100.0, |of| of.success)),
         (
             "attempts.svg",
-            bars("Attempts at the provider for each call", scenarios, cells, 5.0, |of| of.attempts),
+            bars("Attempts at the provider for each call", scenarios, cells, 2.0, |of| of.attempts),
         ),
-        ("cost.svg", bars("Dollars billed for a thousand calls served", scenarios, cells, 1.0, |of| of.cost)),
+        ("cost.svg", bars("Dollars billed for a thousand calls served", scenarios, cells, 1.6, |of| of.cost)),
         ("frozen.svg", frozen(cells)),
     ]
 }
@@ -45,7 +44,7 @@ fn picture(title: &str, inside: &str) -> String {
             r##"<rect x="{x}" y="45" width="12" height="12" rx="2" fill="{colour}"/><text x="{tx}" y="55" font-size="12" fill="#3c4043">{name}</text>"##,
             tx = x + 17.0
         );
-        x += 40.0 + 7.0 * f64::from(u32::try_from(name.len()).unwrap_or(0));
+        x += 42.0 + 6.2 * f64::from(u32::try_from(name.len()).unwrap_or(0));
     }
     text.push_str(inside);
     text.push_str("</svg>\n");
@@ -60,7 +59,8 @@ fn grid(text: &mut String, top: f64) {
         let y = height(value, top);
         let _ = writeln!(
             text,
-            r##"<line x1="{left}" x2="{right}" y1="{y:.1}" y2="{y:.1}" stroke="#e0e3e7"/><text x="{tx}" y="{ty:.1}" font-size="11" fill="#5f6368" text-anchor="end">{value}</text>"##,
+            r##"<line x1="{left}" x2="{right}" y1="{y:.1}" y2="{y:.1}" stroke="#e0e3e7"/><text x="{tx}" y="{ty:.1}" font-size="11" fill="#5f6368" text-anchor="end">{value:.digits$}</text>"##,
+            digits = usize::from(top < 10.0),
             tx = left - 6.0,
             ty = y + 4.0
         );
@@ -125,15 +125,14 @@ fn find(cells: &[Cell], scenario: char, set_up: SetUp) -> Option<&Cell> {
     cells.iter().find(|cell| cell.scenario == scenario && cell.set_up == set_up)
 }
 
-/// How many of the calls that came in within each two seconds were served, where the provider froze.
+/// How many of the calls that came in within each second were served, where the provider froze.
 fn frozen(cells: &[Cell]) -> String {
-    const STEP: u64 = 2;
-    let last = |cell: &Cell| cell.calls.last().map_or(0, |(due, _)| due.as_secs() / STEP);
-    let steps = cells.iter().filter(|cell| cell.scenario == 'f').map(last).max().unwrap_or(0).max(1);
+    let last = |cell: &Cell| cell.calls.last().map_or(0, |(due, _)| due.as_secs());
+    let seconds = cells.iter().filter(|cell| cell.scenario == 'f').map(last).max().unwrap_or(0).max(1);
     let [left, right, top, bottom] = PLOT;
-    let across = |step: u64| left + (right - left) * ratio(step, steps);
+    let across = |halves: u64| left + (right - left) * ratio(halves, 2 * seconds);
     let mut text = String::new();
-    let (from, to) = (across(10 / STEP), across(20 / STEP));
+    let (from, to) = (across(20), across(40));
     let _ = writeln!(
         text,
         r##"<rect x="{from:.1}" y="{top}" width="{w:.1}" height="{h}" fill="#fce8e6"/><text x="{mid:.1}" y="{y}" font-size="12" fill="#b3261e" text-anchor="middle">frozen</text>"##,
@@ -143,22 +142,20 @@ fn frozen(cells: &[Cell]) -> String {
         y = top + 16.0
     );
     grid(&mut text, 100.0);
-    for second in (0..=steps * STEP).step_by(10) {
+    for second in (0..=seconds).step_by(10) {
         let _ = writeln!(
             text,
             r##"<text x="{x:.1}" y="{y}" font-size="11" fill="#5f6368" text-anchor="middle">{second} s</text>"##,
-            x = across(second / STEP),
+            x = across(2 * second),
             y = bottom + 20.0
         );
     }
     for (set_up, colour) in setups::ALL.iter().zip(COLOURS) {
         let Some(cell) = find(cells, 'f', *set_up) else { continue };
-        let points: Vec<String> = (0..steps)
-            .map(|step| {
-                let share = served(cell, step * STEP, STEP);
-                format!("{:.1},{:.1}", across(step), height(share, 100.0))
-            })
-            .collect();
+        // A second is drawn at its middle.
+        let point =
+            |second| format!("{:.1},{:.1}", across(2 * second + 1), height(served(cell, second), 100.0));
+        let points: Vec<String> = (0..seconds).map(point).collect();
         let _ = writeln!(
             text,
             r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2.5" stroke-linejoin="round"/>"#,
@@ -166,14 +163,13 @@ fn frozen(cells: &[Cell]) -> String {
         );
     }
     picture(
-        "Calls served by the second in which they came in, in percent: (f), frozen from 10 s to 20 s",
+        "Calls served, by the second in which they came in, in percent; (f): frozen for ten seconds",
         &text,
     )
 }
 
-fn served(cell: &Cell, from: u64, seconds: u64) -> f64 {
-    let within = |due: &Duration| (from..from + seconds).contains(&due.as_secs());
-    let calls: Vec<_> = cell.calls.iter().filter(|(due, _)| within(due)).collect();
+fn served(cell: &Cell, second: u64) -> f64 {
+    let calls: Vec<_> = cell.calls.iter().filter(|(due, _)| due.as_secs() == second).collect();
     let served = calls.iter().filter(|(_, took)| took.is_some()).count();
     ratio(served as u64, calls.len() as u64) * 100.0
 }

@@ -78,7 +78,7 @@ impl Seen {
 pub(crate) fn with_faults(
     client: Client,
     scenario: &Scenario,
-    seen: &Seen,
+    tally: &Seen,
     seed: u64,
 ) -> Result<(Client, FaultHandle), BoxError> {
     let mut faults = FaultLayer::builder().seed(seed).on();
@@ -91,12 +91,12 @@ pub(crate) fn with_faults(
         Some(workers) => Queue::start(workers, client),
         None => client,
     };
-    let faulty = faults.layer(client).map_response(|response| response.map(BodyExt::boxed_unsync));
-    Ok((door(faulty, seen.clone()), handle))
+    let client = faults.layer(client).map_response(|response| response.map(BodyExt::boxed_unsync));
+    Ok((door(client, tally.clone()), handle))
 }
 
 /// Counts who comes, and with what they leave.
-fn door<S>(inner: S, seen: Seen) -> Client
+fn door<S>(inner: S, tally: Seen) -> Client
 where
     S: tower::Service<Request<CallBody>, Response = Response<Body>, Error = BoxError, Future: Send>
         + Clone
@@ -105,14 +105,14 @@ where
         + 'static,
 {
     BoxCloneSyncService::new(service_fn(move |mut request: Request<CallBody>| {
-        let (inner, seen) = (inner.clone(), seen.clone());
+        let (inner, tally) = (inner.clone(), tally.clone());
         async move {
             let call = request.headers().get(CALL).cloned().ok_or("a call of nobody")?;
-            let attempt = seen.arrives(call);
+            let attempt = tally.arrives(call);
             request.headers_mut().insert(ATTEMPT, HeaderValue::from(attempt));
             let response = inner.oneshot(request).await?;
             if response.status() == StatusCode::TOO_MANY_REQUESTS {
-                seen.counts().throttled += 1;
+                tally.counts().throttled += 1;
             }
             Ok(response)
         }
@@ -136,7 +136,7 @@ pub(crate) struct Simulated(Arc<Settings>);
 struct Settings {
     price: u64,
     instant: bool,
-    seen: Seen,
+    tally: Seen,
     state: Mutex<State>,
 }
 
@@ -147,7 +147,7 @@ struct State {
 }
 
 impl Simulated {
-    pub(crate) fn client(scenario: &Scenario, which: usize, seen: &Seen, seed: u64) -> Client {
+    pub(crate) fn client(scenario: &Scenario, which: usize, tally: &Seen, seed: u64) -> Client {
         let (input, output) = PRICES[which];
         let limit = scenario.limit.filter(|_| which == 0).map(|(requests, per)| {
             let size = f64::from(requests);
@@ -156,7 +156,7 @@ impl Simulated {
         let state = Mutex::new(State { limit, random: fastrand::Rng::with_seed(seed) });
         let price = input * TOKENS.0 + output * TOKENS.1;
         let instant = scenario.workers.is_some();
-        let this = Self(Arc::new(Settings { price, instant, seen: seen.clone(), state }));
+        let this = Self(Arc::new(Settings { price, instant, tally: tally.clone(), state }));
         BoxCloneSyncService::new(service_fn(move |request| this.clone().answer(request)))
     }
 
@@ -166,7 +166,7 @@ impl Simulated {
             Err(wait) => return throttled(wait),
         };
         // A provider does its work, whether somebody waits for it or not.
-        self.0.seen.bill(self.0.price, request.headers().get(ATTEMPT));
+        self.0.tally.bill(self.0.price, request.headers().get(ATTEMPT));
         let pace = |time: Duration| if self.0.instant { Duration::ZERO } else { time.mul_f64(random) };
         wait(pace(HEAD)).await;
         let apart = pace(REST) / 4;

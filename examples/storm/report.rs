@@ -30,15 +30,15 @@ impl Figures {
             let rank = (took.len() * percent).div_ceil(100).max(1) - 1;
             took.get(rank).map_or(0.0, Duration::as_secs_f64)
         };
-        let (calls, served, seen) = (cell.calls.len(), took.len(), &cell.seen);
+        let (calls, served, tally) = (cell.calls.len(), took.len(), &cell.tally);
         Self {
             calls,
             success: percent(served, calls),
             latency: [50, 95, 99].map(at),
-            attempts: percent(usize::try_from(seen.attempts).unwrap_or(0), calls) / 100.0,
-            throttled: seen.throttled,
-            cost: ratio(seen.billed, served as u64) / 1e6,
-            again: ratio(seen.billed_again, seen.billed) * 100.0,
+            attempts: percent(usize::try_from(tally.attempts).unwrap_or(0), calls) / 100.0,
+            throttled: tally.throttled,
+            cost: ratio(tally.billed, served as u64) / 1e6,
+            again: ratio(tally.billed_again, tally.billed) * 100.0,
         }
     }
 }

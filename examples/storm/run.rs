@@ -26,7 +26,7 @@ pub(crate) struct Cell {
     pub(crate) set_up: SetUp,
     /// When each call came in, and how long it took if it was served; in the scenario's own time.
     pub(crate) calls: Vec<(Duration, Option<Duration>)>,
-    pub(crate) seen: Counts,
+    pub(crate) tally: Counts,
 }
 
 /// How many frames an answer has.
@@ -38,11 +38,11 @@ pub(crate) fn simulated(scenario: &Scenario, set_up: SetUp, seed: u64) -> Result
     fastrand::seed(seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
-        let seen = Seen::default();
+        let tally = Seen::default();
         let hosts = ["first.test", "second.test"];
-        let clients = [0, 1].map(|which| Simulated::client(scenario, which, &seen, seed));
+        let clients = [0, 1].map(|which| Simulated::client(scenario, which, &tally, seed));
         let clients = hosts.into_iter().map(str::to_owned).zip(clients).collect();
-        run(scenario, set_up, clients, seen, (1, seed)).await
+        run(scenario, set_up, clients, tally, (1, seed)).await
     })
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn simulated(scenario: &Scenario, set_up: SetUp, seed: u64) -> Result
 pub(crate) async fn real(scenario: Scenario, set_up: SetUp, seed: u64) -> Result<Cell, BoxError> {
     let faster = scenario.faster;
     let scenario = scenario.faster_than_life();
-    let seen = Seen::default();
+    let tally = Seen::default();
     let mut providers = Vec::new();
     let mut clients = Vec::new();
     for (which, (input, output)) in PRICES.into_iter().enumerate() {
@@ -65,11 +65,11 @@ pub(crate) async fn real(scenario: Scenario, set_up: SetUp, seed: u64) -> Result
         clients.push((address, BoxCloneSyncService::new(client)));
         providers.push(provider);
     }
-    let mut cell = run(&scenario, set_up, clients, seen.clone(), (faster, seed)).await?;
+    let mut cell = run(&scenario, set_up, clients, tally.clone(), (faster, seed)).await?;
     for request in providers.iter().flat_map(Provider::seen) {
-        seen.bill(request.billed, request.headers.get(ATTEMPT));
+        tally.bill(request.billed, request.headers.get(ATTEMPT));
     }
-    cell.seen = seen.counts().clone();
+    cell.tally = tally.counts().clone();
     Ok(cell)
 }
 
@@ -93,7 +93,7 @@ async fn run(
     scenario: &Scenario,
     set_up: SetUp,
     clients: Vec<(String, Client)>,
-    seen: Seen,
+    tally: Seen,
     (faster, seed): (u32, u64),
 ) -> Result<Cell, BoxError> {
     let urls: Vec<String> = clients.iter().map(|(address, _)| format!("http://{address}/v1")).collect();
@@ -102,7 +102,7 @@ async fn run(
     for (which, (address, client)) in clients.into_iter().enumerate() {
         let healthy = Scenario { faults: Vec::new(), workers: None, ..scenario.clone() };
         let of = if which == 0 { scenario } else { &healthy };
-        let (client, handle) = provider::with_faults(client, of, &seen, seed)?;
+        let (client, handle) = provider::with_faults(client, of, &tally, seed)?;
         if let Some(time) = scenario.flaps.filter(|_| which == 0) {
             tasks.spawn(provider::flap(handle, time));
         }
@@ -111,8 +111,8 @@ async fn run(
     let stack = set_up.stack(by_address(faulty), scenario, &urls, faster)?;
     let calls = callers(&stack, scenario, &urls[0], seed).await?;
     let calls = calls.into_iter().map(|(due, took)| (due * faster, took.map(|took| took * faster))).collect();
-    let seen = seen.counts().clone();
-    Ok(Cell { scenario: scenario.key, set_up, calls, seen })
+    let tally = tally.counts().clone();
+    Ok(Cell { scenario: scenario.key, set_up, calls, tally })
 }
 
 type Calls = Vec<(Duration, Option<Duration>)>;

@@ -10,6 +10,7 @@ mod clients;
 mod compose;
 mod contract;
 mod cost_guard;
+mod evidence;
 mod fallback;
 mod gateway;
 mod grpc;
