@@ -94,7 +94,7 @@ fn storm(args: &Args) -> Result<(), BoxError> {
         scenarios.iter().flat_map(|scenario| setups::ALL.map(|set_up| (scenario.clone(), set_up))).collect();
     let progress = Progress::of(grid.len());
     let cells = if args.real {
-        over_sockets(grid, args.seed, &progress)?
+        over_sockets(&grid, args.seed, &progress)?
     } else {
         in_virtual_time(&grid, args.seed, &progress)?
     };
@@ -147,7 +147,7 @@ fn in_virtual_time(
 /// other.
 #[tokio::main]
 async fn over_sockets(
-    grid: Vec<(Scenario, SetUp)>,
+    grid: &[(Scenario, SetUp)],
     seed: u64,
     progress: &Progress,
 ) -> Result<Vec<Cell>, BoxError> {

@@ -138,7 +138,7 @@ fn frozen(cells: &[Cell]) -> String {
         r##"<rect x="{from:.1}" y="{top}" width="{w:.1}" height="{h}" fill="#fce8e6"/><text x="{mid:.1}" y="{y}" font-size="12" fill="#b3261e" text-anchor="middle">frozen</text>"##,
         w = to - from,
         h = bottom - top,
-        mid = (from + to) / 2.0,
+        mid = f64::midpoint(from, to),
         y = top + 16.0
     );
     grid(&mut text, 100.0);
