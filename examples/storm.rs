@@ -1,6 +1,6 @@
 //! The evidence: what each set-up makes of six kinds of bad days, side by side.
 //!
-//! Five set-ups, from no protection to the recommended stack of `Config`, against a provider of 60 requests a minute under
+//! Five set-ups, from no protection to all layers in the order that the crate recommends, against a provider of 60 requests a minute under
 //! steady load, in bursts at 17 and 40 times that rate, a flapping one with a healthy second, a slow one, and one that
 //! freezes. Everything is in virtual time, so that hours pass in seconds, and the same in every run; with `--real` the same
 //! code runs over sockets on loopback, faster than life and for about a minute.
@@ -16,7 +16,8 @@
 //! calls, and take a broken answer for a failed attempt. Their breakers are those for a provider without a substitute
 //! (`Settings::tolerant`), open for 2 to 4 s. A call is served if
 //! its whole answer came within its caller's patience; latencies are those of the calls that were served. `attempts` are
-//! those that the provider saw for each call; `cost` is what it billed for a thousand calls that were served, and `retries`
+//! those that the provider saw for each call (fewer than one where a breaker kept calls from it: it spares the provider, and
+//! without a second one that costs calls); `cost` is what it billed for a thousand calls that were served, and `retries`
 //! the share of it that went to attempts after the first.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to the person who runs it")]
 
