@@ -1,9 +1,9 @@
 //! The evidence: what each set-up makes of six kinds of bad days, side by side.
 //!
-//! Five set-ups, from no protection to all layers in the order that the crate recommends, against a provider of 60 requests a minute under
-//! steady load, in bursts at 17 and 40 times that rate, a flapping one with a healthy second, a slow one, and one that
-//! freezes. Everything is in virtual time, so that hours pass in seconds, and the same in every run; with `--real` the same
-//! code runs over sockets on loopback, faster than life and for about a minute.
+//! Five set-ups, from no protection to all layers in the order that the crate recommends, against a provider of 60 requests
+//! a minute under steady load, in bursts at 17 and 40 times that rate, a flapping one with a healthy second, a slow one, and
+//! one that freezes. Everything is in virtual time, so that hours pass in seconds, and the same in every run; with `--real`
+//! the same code runs over sockets on loopback, shorter and faster than life: for about a minute.
 //!
 //! ```sh
 //! cargo run --release --example storm
