@@ -225,7 +225,8 @@ impl World {
         let serving = server::serve(listener, gateway.clone(), setup.drain, async {
             let _ = stopped.await;
         });
-        let client = Client::builder(TokioExecutor::new()).build_http();
+        // A connection that is kept could be one that the gateway is about to close.
+        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
         let (stop, serving) = (Some(stop), tokio::spawn(serving));
         Self { first, second, gateway, address, folder, setup, client, stop, serving }
     }
