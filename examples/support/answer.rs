@@ -78,10 +78,20 @@ fn note(
     body: &Bytes,
     asked: Option<&Asked>,
 ) -> (Fault, Pace, Record) {
+    let chosen = shared.settings.faults_by_request.then(|| {
+        let fault = asked::fault(&parts.headers, asked.and_then(|asked| asked.model.as_deref()))?;
+        // Its caller sees that it is none.
+        Some(fault.unwrap_or_else(|_| Fault::status(400).code("no_such_fault")))
+    });
+    let chosen = chosen.flatten();
     let mut state = shared.state();
     let number = state.log.note(line.number, parts, body, asked);
     // A list of models costs no turn of the script.
-    let fault = if api == Some(Api::Models) { Fault::None } else { state.faults.next() };
+    let fault = match chosen {
+        _ if api == Some(Api::Models) => Fault::None,
+        Some(fault) => fault,
+        None => state.faults.next(),
+    };
     if let Some(seen) = state.log.get(number) {
         seen.fault = fault.clone();
     }
@@ -150,10 +160,12 @@ async fn serve(
     mut record: Record,
 ) -> Response<Script> {
     let Good { api, asked, model } = good;
-    let whole = shared.settings.tokens;
+    let content = &asked.content;
+    let words = content.pieces.is_empty();
+    let whole = if words { shared.settings.tokens } else { content.pieces.len() as u64 };
     let tokens = if api == Api::Embeddings { 0 } else { whole.min(asked.most.unwrap_or(whole)) };
     let usage = fault != Fault::NoUsage && (asked.usage || !asked.stream);
-    let answer = Answer::new(record.number(), &model, asked.input, tokens, tokens < whole, usage);
+    let answer = Answer::new(record.number(), &model, content, (asked.input, tokens), tokens < whole, usage);
     let first = match fault {
         Fault::SlowFirstToken(wait) => wait,
         _ => pace.first_token,
@@ -167,7 +179,7 @@ async fn serve(
     }
     let between = pace.token * u32::try_from(tokens.saturating_sub(1)).unwrap_or(u32::MAX);
     sleep_for(first + between).await;
-    let text = answer.whole(api, asked.items);
+    let text = answer.whole(api, asked.items, asked.base64);
     let half = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
     match fault {
         Fault::Cut { .. } => {

@@ -4,6 +4,9 @@ use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use serde_json::Value;
 
+use super::fault::Fault;
+use super::shape::Content;
+
 /// An interface of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Api {
@@ -45,6 +48,9 @@ pub(super) struct Asked {
     pub(super) input: u64,
     /// How many inputs there are to embed.
     pub(super) items: usize,
+    /// Embeddings are to be numbers in base64, as the official clients ask for them.
+    pub(super) base64: bool,
+    pub(super) content: Content,
 }
 
 impl Asked {
@@ -62,6 +68,8 @@ impl Asked {
             most: number(&["max_completion_tokens", "max_output_tokens", "max_tokens"]),
             input: bytes.div_ceil(4).max(1),
             items: object.get("input").and_then(Value::as_array).map_or(1, Vec::len),
+            base64: object.get("encoding_format").is_some_and(|format| format == "base64"),
+            content: Content::of(&body),
         })
     }
 }
@@ -80,6 +88,12 @@ fn bytes_of(value: &Value) -> u64 {
 pub(super) fn key(headers: &HeaderMap) -> Option<&str> {
     let bearer = || headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ");
     bearer().or_else(|| headers.get("x-api-key").or_else(|| headers.get("api-key"))?.to_str().ok())
+}
+
+/// What is to happen to a request, as it says itself.
+pub(super) fn fault(headers: &HeaderMap, model: Option<&str>) -> Option<Result<Fault, String>> {
+    let header = headers.get("x-fault").map(|value| value.to_str().unwrap_or("x-fault").parse());
+    header.or_else(|| Some(model?.strip_prefix("fault:")?.parse()))
 }
 
 pub(super) fn path(parts: &Parts) -> &str {

@@ -34,6 +34,7 @@ pub(crate) struct Builder {
     pace: Pace,
     seed: u64,
     log: usize,
+    address: SocketAddr,
 }
 
 impl Builder {
@@ -45,8 +46,17 @@ impl Builder {
             tokens: 12,
             price: Price::default(),
             billing: Billing::default(),
+            faults_by_request: false,
         };
-        Self { name: name.to_owned(), settings, limits: None, pace: Pace::default(), seed: 0, log: 4096 }
+        Self {
+            name: name.to_owned(),
+            settings,
+            limits: None,
+            pace: Pace::default(),
+            seed: 0,
+            log: 4096,
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        }
     }
 
     /// The only models that it has; another is a 404. By default it has any.
@@ -91,6 +101,13 @@ impl Builder {
         self
     }
 
+    /// Lets a request say what is to happen to it: a [`Fault`] in its header `x-fault`, or as its model behind `fault:`. What
+    /// is no fault is a 400.
+    pub(crate) fn faults_by_request(mut self) -> Self {
+        self.settings.faults_by_request = true;
+        self
+    }
+
     pub(crate) fn pace(mut self, pace: Pace) -> Self {
         self.pace = pace;
         self
@@ -108,11 +125,17 @@ impl Builder {
         self
     }
 
-    /// Listens on a free port of 127.0.0.1, and serves in the background.
+    /// Where it listens, over IPv4. On a free port of 127.0.0.1 by default.
+    pub(crate) fn at(mut self, address: SocketAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Listens, and serves in the background.
     pub(crate) async fn start(self) -> io::Result<Provider> {
         let reserved = TcpSocket::new_v4()?;
         reserved.set_reuseaddr(true)?;
-        reserved.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        reserved.bind(self.address)?;
         let state = State {
             faults: Faults::new(self.seed),
             meter: self.limits.map(Meter::new),

@@ -1,6 +1,7 @@
 //! What goes wrong, and when.
 
 use std::collections::VecDeque;
+use std::str::FromStr;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -74,6 +75,52 @@ impl Fault {
             *message = Some(text);
         }
         self
+    }
+}
+
+/// As a caller writes it: its name, then after a `:` how long it takes (`250ms`, `2s`) or after how many tokens it comes.
+/// `503` and `429:2s` (to wait so long), `reset`, `hang`, `slow-head:2s`, `slow-first-token:2s`, `cut:3`, `stall:3` (for ever),
+/// `malformed:3`, `no-done`, `no-usage`, `error-event:3`, `model-not-found`, `context-length`, `content-policy`.
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no fault");
+        let (name, value) = text.split_once(':').map_or((text, None), |(name, value)| (name, Some(value)));
+        let wait = || value.and_then(time).ok_or_else(wrong);
+        let after = || value.unwrap_or("0").parse().map_err(|_| wrong());
+        if let Ok(status) = name.parse() {
+            if !(400..600).contains(&status) {
+                return Err(wrong());
+            }
+            let fault = Self::status(status);
+            return if value.is_none() { Ok(fault) } else { Ok(fault.retry_after(wait()?)) };
+        }
+        Ok(match (name, value) {
+            ("slow-head", _) => Self::SlowHead(wait()?),
+            ("slow-first-token", _) => Self::SlowFirstToken(wait()?),
+            ("cut", _) => Self::Cut { after: after()? },
+            ("stall", _) => Self::Stall { after: after()?, wait: None },
+            ("malformed", _) => Self::Malformed { after: after()? },
+            ("error-event", _) => Self::ErrorEvent { after: after()? },
+            ("none", None) => Self::None,
+            ("reset", None) => Self::Reset,
+            ("hang", None) => Self::Hang,
+            ("no-done", None) => Self::NoDone,
+            ("no-usage", None) => Self::NoUsage,
+            ("model-not-found", None) => Self::ModelNotFound,
+            ("context-length", None) => Self::ContextLength,
+            ("content-policy", None) => Self::ContentPolicy,
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+/// `250ms` or `2s`.
+fn time(text: &str) -> Option<Duration> {
+    match text.strip_suffix("ms") {
+        Some(millis) => millis.parse().ok().map(Duration::from_millis),
+        None => text.strip_suffix('s')?.parse().ok().map(Duration::from_secs),
     }
 }
 

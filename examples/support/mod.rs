@@ -10,6 +10,8 @@
 //! println!("{} nano-dollars", provider.billed());
 //! ```
 //!
+//! Where a request brings tools it calls the first of them; where it asks for JSON of a schema it gets that.
+//!
 //! It runs as long as its runtime does, or until [`Provider::kill`]; all its waits are on tokio's clock.
 #![allow(dead_code, unused_imports, reason = "each example and test uses a part of it")]
 
@@ -24,6 +26,7 @@ mod limits;
 mod log;
 mod problem;
 mod server;
+mod shape;
 mod shared;
 mod socket;
 mod wire;

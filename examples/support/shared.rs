@@ -38,6 +38,7 @@ pub(super) struct Settings {
     pub(super) tokens: u64,
     pub(super) price: Price,
     pub(super) billing: Billing,
+    pub(super) faults_by_request: bool,
 }
 
 /// What changes.

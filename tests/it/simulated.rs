@@ -317,3 +317,63 @@ async fn it_speaks_http_2_as_well() {
     drop(body);
     assert_eq!(provider.ended(0).await.how, How::Disconnected, "the connection lives on");
 }
+
+#[tokio::test]
+async fn it_calls_tools_and_fills_in_schemas() {
+    let provider = healthy().await;
+    let schema = json!({"type": "object", "properties": {
+        "kind": {"enum": ["a", "b"]}, "items": {"type": "array", "items": {"$ref": "#/$defs/item"}},
+        "maybe": {"anyOf": [{"type": "null"}, {"type": "string"}]}
+    }, "$defs": {"item": {"type": "integer"}}});
+    let filled = json!({"kind": "a", "items": [1], "maybe": null});
+    let read = |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap();
+    let mut body = chat(false);
+    body["tools"] = json!([{"type": "function", "function": {"name": "find", "parameters": schema}}]);
+    let choice = &ask(&provider, CHAT, &body).await.json()["choices"][0];
+    let function = &choice["message"]["tool_calls"][0]["function"];
+    assert_eq!((&choice["finish_reason"], &function["name"]), (&json!("tool_calls"), &json!("find")));
+    assert_eq!(read(&function["arguments"]), filled);
+    // Its result is answered in words, and who wants no call gets none.
+    let message = json!({"role": "tool", "tool_call_id": "call_0", "content": "found"});
+    let mut answered = body.clone();
+    answered["messages"].as_array_mut().unwrap().push(message);
+    body["tool_choice"] = json!("none");
+    for body in [answered, body] {
+        assert_eq!(ask(&provider, CHAT, &body).await.tokens(), 1);
+    }
+    let mut body = chat(false);
+    body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
+    let choice = &ask(&provider, CHAT, &body).await.json()["choices"][0];
+    assert_eq!(read(&choice["message"]["content"]), filled);
+    let body = json!({"model": "m", "max_tokens": 99, "messages": [], "tools": [{"name": "find", "input_schema": schema}]});
+    let block = &ask(&provider, "/messages", &body).await.json()["content"][0];
+    assert_eq!((&block["type"], &block["input"]), (&json!("tool_use"), &filled));
+    let body = json!({"model": "m", "input": "", "tools": [{"type": "function", "name": "find", "parameters": schema}]});
+    let item = &ask(&provider, "/responses", &body).await.json()["output"][0];
+    assert_eq!((&item["type"], read(&item["arguments"])), (&json!("function_call"), filled));
+}
+
+#[tokio::test]
+async fn a_request_chooses_its_fault_where_it_may() {
+    let provider = Provider::builder("p").faults_by_request().start().await.unwrap();
+    for (word, status, wait) in [
+        ("503", 503, None),
+        ("429:2s", 429, Some("2")),
+        ("none", 200, None),
+        ("no such", 400, None),
+        ("200", 400, None),
+    ] {
+        let mut request = post(&provider, CHAT, &chat(false));
+        request.headers_mut().insert("x-fault", word.parse().unwrap());
+        let got = read(send(request).await.unwrap()).await;
+        let said = got.headers.get("retry-after").map(|wait| wait.to_str().unwrap());
+        assert_eq!((got.status, said), (status, wait), "{word}");
+    }
+    let mut body = chat(true);
+    body["model"] = json!("fault:cut:2");
+    let got = ask(&provider, CHAT, &body).await;
+    assert_eq!((got.broken, got.tokens()), (true, 2));
+    // Not where nobody said so.
+    let provider = healthy().await;
+    assert_eq!(ask(&provider, CHAT, &body).await.tokens(), 12);
+}
