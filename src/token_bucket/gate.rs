@@ -372,6 +372,8 @@ impl<U, R> TokenBucket<U, R> {
         let deadline = deadline.map_or(NEVER, |at| state.ticks(at));
         let patience = State::<U, R>::after(now, max_wait);
         let waiter = Waiter::new(costs, patience.min(deadline), fastrand::u32(..));
+        // Whichever comes first is the reason that is told.
+        let deadline = if deadline < patience { deadline } else { NEVER };
         match state.core.join(now, waiter) {
             Ok(Joined::Granted(costs)) => NotNow::Taken(costs),
             Ok(Joined::Waits { ticket, at }) => {

@@ -80,8 +80,8 @@
 //!   ([`TooLarge`](crate::RefusalKind::TooLarge)).
 //! - **First come, first served**: nobody overtakes a heavy request that waits. A waiter that leaves gives its place back,
 //!   and those behind it move up. Who would wait longer than [`max_wait`](TokenBucketBuilder::max_wait) or its
-//!   [`Deadline`](crate::Deadline) is refused at once: when it comes, or when a debt, a pause or a lower quota moves it
-//!   back. Under lasting overload with a short `max_wait`, there is room for a heavy request less often than for a light
+//!   [`Deadline`](crate::Deadline) is refused at once, and told which of the two comes first: when it comes, or when a
+//!   debt, a pause or a lower quota moves it back. Under lasting overload with a short `max_wait`, there is room for a heavy request less often than for a light
 //!   one.
 //!
 //! # What a request costs, and what it pays

@@ -61,6 +61,24 @@ async fn a_deadline_that_cannot_be_met_is_refused_at_once_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_the_longest_wait_and_the_deadline_the_shorter_one_is_told() {
+    let layer = TokenBucketLayer::builder().requests(per_second(1, 1)).max_wait(millis(10)).build().unwrap();
+    let service = layer.layer(answering());
+    service.clone().oneshot(request()).await.unwrap();
+    for (deadline, kind) in [
+        (millis(5), RefusalKind::Deadline),
+        // Neither fits, and with all the time in the world it would be refused too.
+        (millis(500), RefusalKind::RateLimited),
+        (millis(5_000), RefusalKind::RateLimited),
+    ] {
+        let mut hasty = request();
+        hasty.extensions_mut().insert(Deadline::within(deadline));
+        let error = refusal(&service.clone().oneshot(hasty).await.unwrap_err());
+        assert_eq!((error.kind(), error.retry_after()), (kind, Some(Duration::from_secs(1))), "{deadline:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn while_it_waits_it_holds_no_slot_of_the_inner_service() {
     let layer = TokenBucketLayer::new(per_second(1, 1));
     let inner = ConcurrencyLimit::new(answering(), 1);
