@@ -1,4 +1,5 @@
-//! What callers are told when there is no answer: OpenAI's shape of an error, with the reason and `Retry-After`.
+//! What callers are told when there is no answer: the reason and `Retry-After`, in OpenAI's shape of an error, or in
+//! Anthropic's to those who speak so.
 
 use axum::body::Body;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -22,6 +23,36 @@ pub(crate) fn error(status: StatusCode, code: &str, message: &str) -> Response<B
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let (code, message) = (code.to_owned(), message.to_owned());
+    response.extensions_mut().insert(Reason { code, message });
+    response
+}
+
+/// What an error of the gateway's own says.
+#[derive(Clone)]
+struct Reason {
+    code: String,
+    message: String,
+}
+
+/// An error of the gateway's own as Anthropic's clients read it. An upstream's answer stays as it is.
+pub(crate) fn for_anthropic(mut response: Response<Body>, id: &HeaderValue) -> Response<Body> {
+    let Some(Reason { code, message }) = response.extensions_mut().remove() else { return response };
+    let kind = match response.status().as_u16() {
+        401 => "authentication_error",
+        402 => "billing_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        408 | 504 => "timeout_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    };
+    let error = json!({ "type": kind, "message": message, "details": { "error_code": code } });
+    let body = json!({ "type": "error", "error": error, "request_id": id.to_str().unwrap_or_default() });
+    *response.body_mut() = Body::from(body.to_string());
+    response.headers_mut().insert("request-id", id.clone());
     response
 }
 

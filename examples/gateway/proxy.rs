@@ -37,6 +37,7 @@ pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<B
     let id = take_id(request.headers_mut());
     let line = (!gateway.options().quiet).then(|| format!("{} {}", request.method(), request.uri().path()));
     let current = gateway.current();
+    let as_anthropic = request.uri().path().starts_with("/v1/messages");
     let by_streams = request.version() == Version::HTTP_2;
     let fault = Fault::default();
     let mut response = match prepare(&current, gateway.options().limits, request, &id, &fault) {
@@ -51,6 +52,9 @@ pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<B
         },
         Err(response) => *response,
     };
+    if as_anthropic {
+        response = errors::for_anthropic(response, &id);
+    }
     drop_hop_by_hop(response.headers_mut());
     if let Some(line) = line {
         let served = response.extensions().get::<Served>();

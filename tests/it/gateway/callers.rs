@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::world::*;
 use crate::provider::Fault;
@@ -202,6 +202,31 @@ async fn every_interface_is_served_by_its_model() {
         assert_eq!((&*seen.path, seen.model.as_deref()), (path, Some("model-a")));
     }
     world.settle_to_the_bill().await;
+}
+
+#[tokio::test]
+async fn refusals_of_messages_have_anthropics_shape() {
+    let world = World::with(Setup { more: CLIENTS, ..Setup::default() }).await;
+    let ask =
+        |model: &str| post("/v1/messages", format!(r#"{{"model":"{model}","max_tokens":9,"messages":[]}}"#));
+    for (key, model, status, kind, code) in [
+        ("secret-of-nobody", "chat", 401, "authentication_error", "invalid_api_key"),
+        ("secret-of-few", "chat", 404, "not_found_error", "model_not_found"),
+    ] {
+        let got = world.ask(with_key(ask(model), "x-api-key", key)).await;
+        let body = got.json();
+        assert_eq!(
+            (got.status, &body["type"], &body["error"]["type"]),
+            (status, &json!("error"), &json!(kind))
+        );
+        assert_eq!(body["error"]["details"]["error_code"], code);
+        assert_eq!(got.headers["request-id"], got.headers["x-request-id"]);
+        assert_eq!(body["request_id"], got.headers["request-id"].to_str().unwrap());
+    }
+    // What an upstream says is not put into other words.
+    world.first.always(Fault::status(400).code("its_own"));
+    let got = world.ask(with_key(ask("chat"), "x-api-key", "secret-of-caller")).await;
+    assert_eq!((got.status, &got.json()["error"]["details"]), (400, &json!(null)), "{}", got.body);
 }
 
 #[tokio::test]
