@@ -1,5 +1,6 @@
 """The official OpenAI client: what it makes of our refusals, and of upstreams that fail."""
 
+import asyncio
 import unittest
 
 import openai
@@ -78,6 +79,9 @@ class Errors(unittest.TestCase):
         next(held)
         error = self.fails(openai.InternalServerError, "narrow")
         self.assertEqual(self.told(error), (503, "full", "server_error"))
+        # The client comes back by itself; the last request tells how often.
+        error = self.fails(openai.InternalServerError, "narrow", self.make(max_retries=1))
+        self.assertEqual(error.request.headers["x-stainless-retry-count"], "1")
         held.close()
         raw = self.chat("narrow", self.make(max_retries=3))
         self.assertEqual(raw.parse().choices[0].message.content, TEXT)
@@ -117,6 +121,37 @@ class Errors(unittest.TestCase):
         error = self.fails(openai.BadRequestError, "chat", extra_headers={"x-fault": "content-policy"})
         self.assertEqual(error.code, "content_policy_violation")
 
+    def test_async_fifty_at_once_are_answered_or_refused(self):
+        async def ask():
+            settings = {"base_url": world().v1, "api_key": KEY, "timeout": PATIENCE, "max_retries": 0}
+            async with openai.AsyncOpenAI(**settings) as client:
+                asked = (client.chat.completions.create(model="narrow", messages=ASK) for _ in range(50))
+                return await asyncio.gather(*asked, return_exceptions=True)
+
+        got = asyncio.run(ask())
+        refused = [one for one in got if isinstance(one, Exception)]
+        self.assertLess(len(refused), 50)
+        self.assertEqual({(type(one), one.code) for one in refused}, {(openai.InternalServerError, "full")})
+        for one in got:
+            if one not in refused:
+                self.assertEqual(one.choices[0].message.content, TEXT)
+
+    def test_async_refusals(self):
+        async def code(key, model):
+            settings = {"base_url": world().v1, "api_key": key, "timeout": PATIENCE, "max_retries": 0}
+            async with openai.AsyncOpenAI(**settings) as client:
+                try:
+                    await client.chat.completions.with_raw_response.create(model=model, messages=ASK)
+                except openai.APIStatusError as error:
+                    return type(error), error.code
+
+        for key, model, wanted in [
+            ("sk-other", "chat", (openai.AuthenticationError, "invalid_api_key")),
+            (KEY, "unheard-of", (openai.NotFoundError, "model_not_found")),
+            (KEY, "late", (openai.InternalServerError, "timeout_total")),
+        ]:
+            self.assertEqual(asyncio.run(code(key, model)), wanted)
+
     def read(self, fault, **more):
         """What a stream says before it fails."""
         said = []
@@ -133,7 +168,7 @@ class Errors(unittest.TestCase):
     def test_stream_that_breaks_off_is_no_whole_answer(self):
         said, error = self.read("cut:3")
         self.assertTrue("w0 w1 w2 ".startswith(said), said)
-        self.assertIsNotNone(error)
+        self.assertIs(type(error), openai.APIConnectionError)
 
     def test_error_amid_a_stream(self):
         said, error = self.read("error-event:3")

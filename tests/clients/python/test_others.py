@@ -119,6 +119,9 @@ class LiteLlm(unittest.TestCase):
         async def ask():
             more = {"api_base": world().v1, "api_key": KEY, "timeout": PATIENCE}
             done = await litellm.acompletion(model="openai/chat", messages=ASK, **more)
+            stream = await litellm.acompletion(model="openai/chat", messages=ASK, stream=True, **more)
+            said = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+            self.assertEqual(said, TEXT)
             vectors = await litellm.aembedding(model="openai/chat", input=["one", "two"], **more)
             return done.choices[0].message.content, len(vectors.data)
 
