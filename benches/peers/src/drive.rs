@@ -113,38 +113,6 @@ impl Service<u64> for TypedEcho {
     }
 }
 
-/// The same with a small error that can be cloned, as some peers demand.
-#[derive(Clone, Copy)]
-pub struct Plain;
-
-/// The error of [`Plain`].
-#[derive(Clone, Copy, Debug)]
-pub struct PlainError;
-
-impl std::fmt::Display for PlainError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("it failed")
-    }
-}
-
-impl std::error::Error for PlainError {}
-
-impl Service<u64> for Plain {
-    type Response = u64;
-    type Error = PlainError;
-    type Future = Ready<Result<u64, PlainError>>;
-
-    #[inline]
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), PlainError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    #[inline]
-    fn call(&mut self, request: u64) -> Self::Future {
-        ready(Ok(black_box(request)))
-    }
-}
-
 /// `ready().call()` of a service that never waits.
 #[inline]
 pub fn call<S, Req>(service: &mut S, request: Req) -> Result<S::Response, S::Error>

@@ -1,9 +1,10 @@
 //! Seawall beside its peers, in one run.
 //!
 //! `cargo run --release` prints the tables and a line a bar, writes both as Markdown and JSON under `target/`, and ends
-//! with an error when a bar is missed. `-- --record` puts the tables into `BENCHMARKS.md` too. `-- count LAYER N` makes
-//! so many calls and nothing else, for a profiler.
+//! with an error when a bar is missed. `-- --record` puts the tables into `BENCHMARKS.md` too. `-- behave` runs the faults
+//! alone, and ends with an error where this crate shows one; it takes `--record` too.
 
+mod behave;
 mod drive;
 mod measure;
 mod ours;
@@ -27,20 +28,18 @@ fn main() -> ExitCode {
     let runtime = runtime.expect("a runtime with a timer needs nothing that can be missing");
     let _inside = runtime.enter();
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match &args[..] {
-        [command, layer, calls] if command == "count" => count(layer, calls),
-        _ => compare(args.iter().any(|arg| arg == "--record")),
-    }
+    let record = args.iter().any(|arg| arg == "--record");
+    if args.first().is_some_and(|command| command == "behave") { behaviour(record) } else { compare(record) }
 }
 
-fn count(layer: &str, calls: &str) -> ExitCode {
-    let mut all = rows::bars().into_iter().chain(rows::others());
-    let (Some(mut row), Ok(calls)) = (all.find(|row| row.layer == layer), calls.parse()) else {
-        eprintln!("no such layer, or no number");
+fn behaviour(record: bool) -> ExitCode {
+    let rows = behave::rows();
+    println!("{}", behave::markdown(&rows));
+    if let Err(error) = if record { write_behaviour(&rows) } else { Ok(()) } {
+        eprintln!("the table could not be written: {error}");
         return ExitCode::FAILURE;
-    };
-    (row.ours)(calls);
-    ExitCode::SUCCESS
+    }
+    if behave::ours_hold(&rows) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn line(row: &mut Row) -> Line {
@@ -101,23 +100,34 @@ fn shared(bars: &mut Vec<Bar>) -> String {
     text
 }
 
-/// Where the tables stand in `BENCHMARKS.md`.
-const BEGIN: &str = "<!-- tables -->\n";
-const END: &str = "<!-- end of tables -->";
-
+/// Leaves the tables under `target/`; all that was found goes into `BENCHMARKS.md` too, if it is to be recorded.
 fn write(table: &str, bars: &str, json: &str, record: bool) -> std::io::Result<()> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = format!("{table}\n```text\n{bars}```\n");
-    std::fs::write(here.join("target/peers.md"), &text)?;
-    std::fs::write(here.join("target/peers.json"), json)?;
+    std::fs::write(here().join("target/peers.md"), &text)?;
+    std::fs::write(here().join("target/peers.json"), json)?;
     if !record {
         return Ok(());
     }
-    let page = here.join("../../BENCHMARKS.md");
-    let old = std::fs::read_to_string(&page)?;
-    let parts = old.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));
-    let Some((head, tail)) = parts else {
-        return Err(std::io::Error::other("BENCHMARKS.md has no place for them"));
-    };
-    std::fs::write(&page, format!("{head}{BEGIN}{text}{END}{tail}"))
+    put("tables", &text)?;
+    write_behaviour(&behave::rows())
+}
+
+/// What needs no quiet machine: the faults, and the instructions that are stored.
+fn write_behaviour(rows: &[behave::Row]) -> std::io::Result<()> {
+    let counts = std::fs::read_to_string(here().join("instructions.txt"))?;
+    put("behaviour", &behave::markdown(rows))?;
+    put("instructions", &report::instructions(&counts))
+}
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Puts a text into its place in `BENCHMARKS.md`.
+fn put(name: &str, text: &str) -> std::io::Result<()> {
+    let page = here().join("../../BENCHMARKS.md");
+    let told = report::put(&std::fs::read_to_string(&page)?, name, text);
+    let told =
+        told.ok_or_else(|| std::io::Error::other(format!("BENCHMARKS.md has no place for the {name}")))?;
+    std::fs::write(&page, told)
 }

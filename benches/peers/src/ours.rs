@@ -15,7 +15,7 @@ use seawall::token_bucket::{Quota, TokenBucketLayer};
 use seawall::{BoxError, Fault, Refusal, Verdict, classify};
 use tower::{Layer, Service};
 
-use crate::drive::{Echo, Model, Prompt, Reply, TypedEcho};
+use crate::drive::{Echo, Loop, Model, Prompt, Reply, TypedEcho, calls};
 
 type Typed = Fault<Infallible>;
 
@@ -29,6 +29,16 @@ pub trait Numbers: Service<u64, Response = u64> + Clone + Send + Sync + 'static 
 impl<S: Service<u64, Response = u64> + Clone + Send + Sync + 'static> Numbers for S {}
 pub trait Prompts: Service<Prompt, Response = Reply> + Clone + 'static {}
 impl<S: Service<Prompt, Response = Reply> + Clone + 'static> Prompts for S {}
+
+/// Calls with numbers.
+pub fn number(service: impl Numbers) -> Loop {
+    calls(service, 7_u64)
+}
+
+/// Calls with prompts.
+pub fn prompt(service: impl Prompts) -> Loop {
+    calls(service, Prompt::described())
+}
 
 /// A gate that decides nothing: the cost of the service itself.
 #[derive(Clone, Copy)]

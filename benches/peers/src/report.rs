@@ -88,3 +88,22 @@ pub fn json(lines: &[Line], bars: &[Bar]) -> String {
         .collect();
     format!("{{\"rows\":[{}],\"bars\":[{}]}}\n", rows.join(","), bars.join(","))
 }
+
+/// The stored counts as Markdown: the compiler, then a line a layer.
+pub fn instructions(stored: &str) -> String {
+    let mut lines = stored.lines().filter(|line| !line.starts_with('#'));
+    let compiler = lines.next().unwrap_or_default();
+    let mut text = format!("By {compiler}.\n\n| a call | instructions |\n|---|---|\n");
+    for (layer, count) in lines.filter_map(|line| line.rsplit_once(' ')) {
+        let _ = writeln!(text, "| {} | {count} |", layer.replace('-', " "));
+    }
+    text
+}
+
+/// The page with another text between the marks of this name; `None` if it has none.
+pub fn put(page: &str, name: &str, text: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let (head, rest) = page.split_once(&begin)?;
+    let (_, tail) = rest.split_once(&end)?;
+    Some(format!("{head}{begin}{text}{end}{tail}"))
+}

@@ -1,6 +1,7 @@
 //! What is measured beside what, and the bars.
 
 use crate::drive::{Echo, Loop, Model, Prompt, calls};
+use crate::ours::{number, prompt};
 use crate::{ours, theirs};
 
 /// One layer beside one peer.
@@ -15,14 +16,6 @@ pub struct Row {
 
 const LIMIT: &str = "tower ConcurrencyLimit";
 const GOVERNOR: &str = "governor check";
-
-fn number(service: impl ours::Numbers) -> Loop {
-    calls(service, 7_u64)
-}
-
-fn prompt(service: impl ours::Prompts) -> Loop {
-    calls(service, Prompt::described())
-}
 
 fn limit() -> Loop {
     calls(theirs::concurrency_limit(), 7_u64)

@@ -1,13 +1,16 @@
 //! The same work by the peers, set up as their documentation shows.
 
+use std::future::{Ready, ready};
+use std::hint::black_box;
 use std::num::NonZeroU32;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use seawall::BoxError;
-use tower::Layer;
 use tower::limit::{ConcurrencyLimit, RateLimit};
 use tower::retry::Policy;
 use tower::timeout::Timeout;
+use tower::{Layer, Service};
 use tower_resilience::bulkhead::BulkheadLayer;
 use tower_resilience::circuitbreaker::CircuitBreakerLayer;
 use tower_resilience::fallback::FallbackLayer;
@@ -15,9 +18,41 @@ use tower_resilience::ratelimiter::RateLimiterLayer;
 use tower_resilience::retry::RetryLayer;
 use tower_resilience::timelimiter::TimeLimiterLayer;
 
-use crate::drive::{Echo, Loop, Plain, PlainError, calls};
+use crate::drive::{Echo, Loop, calls};
 
 const PLENTY: usize = 900_000_000;
+
+/// A number that comes back, with a small error that can be cloned, as some peers demand.
+#[derive(Clone, Copy)]
+pub struct Plain;
+
+/// The error of [`Plain`].
+#[derive(Clone, Copy, Debug)]
+pub struct PlainError;
+
+impl std::fmt::Display for PlainError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it failed")
+    }
+}
+
+impl std::error::Error for PlainError {}
+
+impl Service<u64> for Plain {
+    type Response = u64;
+    type Error = PlainError;
+    type Future = Ready<Result<u64, PlainError>>;
+
+    #[inline]
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), PlainError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn call(&mut self, request: u64) -> Self::Future {
+        ready(Ok(black_box(request)))
+    }
+}
 
 pub fn concurrency_limit() -> ConcurrencyLimit<Echo> {
     ConcurrencyLimit::new(Echo, 64)
@@ -31,8 +66,9 @@ pub fn timeout() -> Loop {
     calls(Timeout::new(Echo, Duration::from_secs(30)), 7_u64)
 }
 
+/// Retries each error at once.
 #[derive(Clone)]
-struct OnError;
+pub struct OnError;
 
 impl<R: Clone> Policy<R, R, BoxError> for OnError {
     type Future = std::future::Ready<()>;
@@ -55,7 +91,7 @@ pub fn governor() -> Loop {
     let limiter = governor::RateLimiter::direct(quota.allow_burst(NonZeroU32::MAX));
     Box::new(move |n| {
         for _ in 0..n {
-            let _ = std::hint::black_box(limiter.check().is_ok());
+            let _ = black_box(limiter.check().is_ok());
         }
     })
 }
@@ -66,8 +102,8 @@ pub fn failsafe() -> Loop {
     let mut inner = Echo;
     Box::new(move |n| {
         for number in 0..n {
-            let call = || crate::drive::call(&mut inner, std::hint::black_box(number));
-            let _ = std::hint::black_box(breaker.call(call).is_ok());
+            let call = || crate::drive::call(&mut inner, black_box(number));
+            let _ = black_box(breaker.call(call).is_ok());
         }
     })
 }
