@@ -134,7 +134,7 @@ pub(super) struct Closed {
     sum: u64,
 }
 
-/// No coarser than this: 32 buckets a doubling.
+/// No coarser than this: 32 buckets a doubling, so that nothing is told longer by more than a 32nd, or by 31 µs.
 const COARSEST: u8 = 5;
 
 impl Closed {
