@@ -24,6 +24,7 @@ mod respond;
 #[cfg(feature = "hyper")]
 mod retry_wire;
 mod simulated;
+mod sizes;
 mod stack;
 mod storms;
 mod support;
