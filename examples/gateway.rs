@@ -43,6 +43,7 @@ use seawall::BoxError;
 use simulation::Simulation;
 use state::{Gateway, Options};
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::fmt::format::FmtSpan;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -67,6 +68,13 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args) -> Result<(), BoxError> {
+    if args.spans {
+        tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .with_span_events(FmtSpan::CLOSE)
+            .with_ansi(false)
+            .init();
+    }
     let mut simulation = None;
     let config = match &args.config {
         Some(file) => state::read(file)?,

@@ -21,6 +21,7 @@ Options:
       --open           Show the page, /stats and /metrics to everybody, not to this machine alone.
       --for TIME       End after so long: for trials.
       --quiet          No line for each call.
+      --spans          Writes a line to stderr as each span closes: request (with its id), call, attempt.
   -h, --help           This text.
 
 Times are 250ms, 30s, 2m or 1h.
@@ -37,6 +38,7 @@ pub(crate) struct Args {
     pub(crate) open: bool,
     pub(crate) ends_after: Option<Duration>,
     pub(crate) quiet: bool,
+    pub(crate) spans: bool,
     pub(crate) help: bool,
 }
 
@@ -51,6 +53,7 @@ impl Args {
             open: false,
             ends_after: None,
             quiet: false,
+            spans: false,
             help: false,
         };
         let mut words = words.into_iter();
@@ -75,6 +78,7 @@ impl Args {
                 "--check" => args.check = true,
                 "--open" => args.open = true,
                 "--quiet" => args.quiet = true,
+                "--spans" => args.spans = true,
                 "-h" | "--help" => args.help = true,
                 _ => return Err(format!("`{name}` is no option")),
             }

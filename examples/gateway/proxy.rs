@@ -17,6 +17,7 @@ use seawall::config::Client;
 use seawall::fallback::Served;
 use tower::ServiceExt;
 use tower_http::timeout::{TimeoutBody, TimeoutError};
+use tracing::{Instrument, info_span};
 
 use super::errors;
 use super::paced::paced;
@@ -37,11 +38,12 @@ pub(crate) async fn proxy(State(gateway): State<Gateway>, mut request: Request<B
     let id = take_id(request.headers_mut());
     let line = (!gateway.options().quiet).then(|| format!("{} {}", request.method(), request.uri().path()));
     let current = gateway.current();
+    let span = info_span!("request", request_id = id.to_str().unwrap_or("-"));
     let as_anthropic = request.uri().path().starts_with("/v1/messages");
     let by_streams = request.version() == Version::HTTP_2;
     let fault = Fault::default();
     let mut response = match prepare(&current, gateway.options().limits, request, &id, &fault) {
-        Ok(request) => match current.client.clone().oneshot(request).await {
+        Ok(request) => match current.client.clone().oneshot(request).instrument(span).await {
             Ok(response) if by_streams => {
                 let unread = gateway.options().limits.unread;
                 response.map(|body| paced(Body::new(body), unread))

@@ -11,15 +11,15 @@ fn parse(line: &str) -> Result<Args, String> {
 #[test]
 fn every_option_is_read_with_its_value_behind_it_or_behind_an_equals_sign() {
     for line in [
-        "--config a.toml --listen 127.0.0.1:0 --drain 2m --for 1h --check --open --quiet",
-        "--config=a.toml --listen=127.0.0.1:0 --drain=2m --for=1h --check --open --quiet",
+        "--config a.toml --listen 127.0.0.1:0 --drain 2m --for 1h --check --open --quiet --spans",
+        "--config=a.toml --listen=127.0.0.1:0 --drain=2m --for=1h --check --open --quiet --spans",
     ] {
         let args = parse(line).unwrap();
         assert_eq!(args.config.as_deref(), Some(std::path::Path::new("a.toml")));
         assert_eq!(args.listen, Some("127.0.0.1:0".parse().unwrap()));
         assert_eq!(args.drain, Duration::from_secs(120));
         assert_eq!(args.ends_after, Some(Duration::from_secs(3_600)));
-        assert!(args.check && args.open && args.quiet && !args.help);
+        assert!(args.check && args.open && args.quiet && args.spans && !args.help);
     }
     assert_eq!(parse("--drain 250ms").unwrap().drain, Duration::from_millis(250));
     assert!(parse("-h").unwrap().help);
@@ -30,7 +30,7 @@ fn without_options_it_is_the_simulation() {
     let args = parse("").unwrap();
     assert_eq!((args.config, args.listen, args.ends_after), (None, None, None));
     assert_eq!(args.drain, Duration::from_secs(30));
-    assert!(!args.check && !args.open && !args.quiet && !args.help);
+    assert!(!args.check && !args.open && !args.quiet && !args.spans && !args.help);
 }
 
 #[test]
@@ -61,6 +61,7 @@ fn the_help_names_every_option() {
         "--open",
         "--for TIME",
         "--quiet",
+        "--spans",
         "--help",
     ] {
         assert!(HELP.contains(option), "{option}");

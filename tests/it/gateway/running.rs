@@ -1,12 +1,15 @@
 //! What happens while calls are under way.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 
+use tracing_subscriber::fmt::format::FmtSpan;
+
 use super::world::*;
-use crate::provider::{Fault, Pace};
+use crate::provider::{Fault, How, Pace};
 
 fn slowly() -> Pace {
     Pace { token: Duration::from_millis(2), ..Pace::default() }
@@ -137,4 +140,55 @@ async fn a_graceful_end_does_not_wait_for_ever() {
     next(&mut response).await;
     world.stop();
     assert!(!world.stopped().await, "one did not end");
+}
+
+/// What is written through it, by all its clones.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Written {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(data);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn every_span_stands_in_that_of_its_request_with_its_id() {
+    let written = Written::default();
+    let writer = written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .with_span_events(FmtSpan::CLOSE)
+        .with_ansi(false)
+        .finish();
+    // The gateway's tasks run on this thread.
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let world = World::new().await;
+    let mut request = post("/v1/chat/completions", chat(false).to_string());
+    request.headers_mut().insert("x-request-id", "the-caller-s-own".parse().unwrap());
+    assert_eq!(world.ask(request).await.status, 200);
+    world.settle_to_the_bill().await;
+    let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    let inside = "request{request_id=\"the-caller-s-own\"}:gen_ai.call{";
+    assert!(text.lines().any(|line| line.contains(inside) && line.contains(":gen_ai.attempt{")), "{text}");
+    assert!(!text.contains("secret-of-") && !text.contains("Say something"), "{text}");
+}
+
+#[tokio::test]
+async fn the_first_token_is_there_while_the_second_is_not() {
+    let world = World::new().await;
+    world.first.always(Fault::Stall { after: 1, wait: None });
+    let mut response = world.send(post("/v1/chat/completions", chat(true).to_string())).await;
+    let mut seen = String::new();
+    while !seen.contains("w0 ") {
+        seen += std::str::from_utf8(&next(&mut response).await).unwrap();
+    }
+    assert!(!seen.contains("w1 "));
+    drop(response);
+    assert_eq!(world.first.ended(0).await.how, How::Disconnected);
 }
