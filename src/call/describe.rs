@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Method, Request};
 
-use crate::call::{Key, Overrides, time_left};
+use crate::call::{Key, Overrides, noted, time_left};
 use crate::deadline::Deadline;
 
 /// How urgent a call is: 0 is the least urgent, [`Priority::MAX`] the most.
@@ -229,18 +229,11 @@ impl<B> Describe for Request<B> {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        let own = self.extensions().get::<Deadline>().copied();
-        match (own, self.call().and_then(|call| call.deadline)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (one, other) => one.or(other),
-        }
+        noted::deadline(self.extensions())
     }
 
     fn set_deadline(&mut self, deadline: Deadline) {
-        match self.call_mut() {
-            Some(call) => call.deadline = Some(deadline),
-            None => drop(self.extensions_mut().insert(deadline)),
-        }
+        noted::set_deadline(self.extensions_mut(), deadline);
     }
 
     fn tell_time_left(&mut self, header: &HeaderName, left: Duration) {
@@ -264,11 +257,7 @@ impl<B> Describe for Request<B> {
     }
 
     fn set_attempt(&mut self, number: u32) {
-        if let Some(call) = self.call_mut() {
-            call.attempt = Some(number);
-        } else if number > 1 {
-            self.extensions_mut().insert(AttemptNumber(number));
-        }
+        noted::set_attempt(self.extensions_mut(), number);
     }
 
     fn headers_mut(&mut self) -> Option<&mut HeaderMap> {

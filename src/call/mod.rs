@@ -69,6 +69,7 @@ mod key;
 mod media;
 mod model;
 mod multipart;
+pub(crate) mod noted;
 mod outcome;
 mod overrides;
 pub(crate) mod time_left;

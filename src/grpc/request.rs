@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response};
 
-use crate::call::{Answer, AttemptNumber, Call, Describe, Once, Overrides, time_left};
+use crate::call::{Answer, Call, Describe, Once, Overrides, noted, time_left};
 use crate::deadline::Deadline;
 
 /// The [`Call`], [`Deadline`], [`Once`] and [`Overrides`] are extensions, as those of an [`http::Request`] are.
@@ -20,18 +20,11 @@ impl<T> Describe for Request<T> {
     }
 
     fn deadline(&self) -> Option<Deadline> {
-        let own = self.extensions().get::<Deadline>().copied();
-        match (own, self.call().and_then(|call| call.deadline)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (one, other) => one.or(other),
-        }
+        noted::deadline(self.extensions())
     }
 
     fn set_deadline(&mut self, deadline: Deadline) {
-        match self.call_mut() {
-            Some(call) => call.deadline = Some(deadline),
-            None => drop(self.extensions_mut().insert(deadline)),
-        }
+        noted::set_deadline(self.extensions_mut(), deadline);
     }
 
     fn tell_time_left(&mut self, header: &HeaderName, left: Duration) {
@@ -52,11 +45,7 @@ impl<T> Describe for Request<T> {
     }
 
     fn set_attempt(&mut self, number: u32) {
-        if let Some(call) = self.call_mut() {
-            call.attempt = Some(number);
-        } else if number > 1 {
-            self.extensions_mut().insert(AttemptNumber(number));
-        }
+        noted::set_attempt(self.extensions_mut(), number);
     }
 
     fn headers_mut(&mut self) -> Option<&mut HeaderMap> {
