@@ -94,25 +94,11 @@ impl BulkheadSection {
 
 impl Gauges for UpstreamGates {
     fn gauges(&self) -> Vec<Gauge> {
-        let mut gauges = vec![Gauge::Breaker(self.breaker.state())];
-        if let Some(bulkhead) = &self.bulkhead {
-            gauges.push(Gauge::InFlight(bulkhead.in_flight().into()));
-            gauges.push(Gauge::Limit(bulkhead.limit().into()));
-            gauges.push(Gauge::Queued(bulkhead.queued().into()));
-        }
-        if let Some(bucket) = &self.bucket {
-            for dimension in bucket.dimensions() {
-                if let Some(level) = bucket.level(dimension) {
-                    let dimension = dimension.to_owned();
-                    gauges.push(Gauge::Level {
-                        dimension,
-                        available: level.available,
-                        capacity: level.burst,
-                    });
-                }
-            }
-            gauges.push(Gauge::PausedFor(bucket.paused_for()));
-        }
+        let mut gauges = self.breaker.gauges();
+        gauges.extend(self.bulkhead.iter().flat_map(Gauges::gauges));
+        let of_bucket = self.bucket.iter().flat_map(Gauges::gauges);
+        // One name shows one queue, which is the bulkhead's.
+        gauges.extend(of_bucket.filter(|gauge| !matches!(gauge, Gauge::Queued(_))));
         gauges
     }
 }

@@ -333,10 +333,12 @@ fn fallback(
         of.map_or(Standing::Serves, UpstreamGates::standing)
     };
     let mut builder = FallbackLayer::builder(routes)
-        .first_content(file.timeout.first_content.map_or_else(by_size, |time| time.0.into()))
         .price(move |target, call| price(&prices, target, call))
         .health(standing)
         .observer(monitor.clone());
+    if let Some(time) = file.timeout.first_content {
+        builder = builder.first_content(time.0);
+    }
     if let Some(attempts) = section.max_attempts {
         builder = builder.max_attempts(attempts);
     }
