@@ -5,59 +5,19 @@
 
 mod support;
 
-use std::future::{Ready, ready};
 use std::hint::black_box;
 use std::sync::Barrier;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use seawall::BoxError;
-use seawall::call::{Answer, Call, Describe, Estimate, Usage};
+use seawall::call::{Call, Estimate};
 use seawall::cost_guard::{Budget, BudgetKey, CostGuardLayer, Price, PriceTable, Usd, Window};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service};
 
 use support::call;
-
-#[derive(Clone, Copy)]
-struct Prompt(&'static Call);
-
-impl Describe for Prompt {
-    fn call(&self) -> Option<&Call> {
-        Some(self.0)
-    }
-}
-
-struct Reply(Usage);
-
-impl Answer for Reply {
-    fn usage(&self) -> Option<Usage> {
-        Some(self.0)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Model;
-
-impl Service<Prompt> for Model {
-    type Response = Reply;
-    type Error = BoxError;
-    type Future = Ready<Result<Reply, BoxError>>;
-
-    #[inline]
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    #[inline]
-    fn call(&mut self, prompt: Prompt) -> Self::Future {
-        black_box(prompt.0);
-        let mut usage = Usage::default();
-        (usage.input, usage.output) = (Some(250), Some(80));
-        ready(Ok(Reply(usage)))
-    }
-}
+use support::model::{Model, Prompt, Reply};
 
 fn prompt(tenant: &str) -> Prompt {
     let mut call = Call::default();

@@ -1,6 +1,8 @@
 //! What the benches share: services that answer at once, and one way to drive them.
 #![allow(dead_code, unreachable_pub, reason = "each bench uses a part of this")]
 
+pub mod model;
+
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
 use std::hint::black_box;
