@@ -1,6 +1,7 @@
 //! The gate: takes, waits or refuses; and learns.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::call::{Call, Described, Key, Usage};
@@ -86,12 +87,21 @@ pub(super) struct Config<U, R> {
     pub(super) costs: R,
 }
 
-/// A dimension's quota, which can change, and the label of its refusals.
+/// A dimension's quota, which can change, and the label of its refusals under a changed one.
 pub(super) struct Current {
     pub(super) quota: Quota,
     pub(super) rate: Rate,
     /// Made for the first refusal.
     pub(super) label: Option<Arc<Label>>,
+}
+
+/// The label of a dimension's refusals as long as its quota is the configured one: found without a lock.
+#[derive(Default)]
+pub(super) struct FirstLabel {
+    /// Made for the first refusal.
+    label: OnceLock<Arc<Label>>,
+    /// The quota was changed, once and for all time.
+    pub(super) outdated: AtomicBool,
 }
 
 #[repr(C)]
@@ -102,6 +112,7 @@ pub(super) struct State<U, R> {
     pub(super) config: Arc<Config<U, R>>,
     pub(super) label: Arc<Label>,
     pub(super) current: Box<[Mutex<Current>]>,
+    pub(super) first_labels: Box<[FirstLabel]>,
 }
 
 /// A token bucket: a handle, whose clones share one state.
@@ -127,6 +138,7 @@ impl<U, R> TokenBucket<U, R> {
             core: Core::new(Bucket::new(first, &rates.collect::<Vec<_>>()), config.max_waiters),
             base: time::now(),
             current: current.collect(),
+            first_labels: config.dimensions.iter().map(|_| FirstLabel::default()).collect(),
             label: Arc::new(label),
             config,
         });
@@ -188,14 +200,31 @@ impl<U, R> State<U, R> {
         self.config.observers.raise(|| Event::Refused { label: &self.label, refusal });
     }
 
-    #[inline(never)]
+    #[inline]
     fn label_of(&self, dimension: usize) -> Arc<Label> {
+        match self.first_labels.get(dimension) {
+            Some(first) if !first.outdated.load(Ordering::Acquire) => match first.label.get() {
+                Some(label) => label.clone(),
+                None => self.make_label(dimension),
+            },
+            _ => self.make_label(dimension),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_label(&self, dimension: usize) -> Arc<Label> {
         let names = self.config.dimensions.get(dimension).map(|dimension| &*dimension.name);
         let Some((name, current)) = names.zip(self.current.get(dimension)) else { return self.label.clone() };
         let mut current = lock(current);
         let quota = current.quota;
         let limited = || Arc::new((*self.label).clone().with_limit(name, quota.to_string()));
-        current.label.get_or_insert_with(limited).clone()
+        let label = current.label.get_or_insert_with(limited).clone();
+        // Under the lock: a change of the quota comes before, and then this label is not the first, or after.
+        if let Some(first) = self.first_labels.get(dimension) {
+            let _ = first.label.set(label.clone());
+        }
+        label
     }
 
     /// What the request costs, and the part of its tokens that goes in.

@@ -1,6 +1,7 @@
 //! The handle: how a bucket stands, and what can be changed at run time.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::config_error::ConfigError;
@@ -101,6 +102,9 @@ impl<U, R> TokenBucket<U, R> {
         {
             let mut current = lock(current);
             *current = Current { quota, rate, label: None };
+            if let Some(first) = state.first_labels.get(index) {
+                first.outdated.store(true, Ordering::Release);
+            }
         }
         state.core.set_rate(state.now(), index, rate);
         Ok(())
