@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use foldhash::quality::RandomState;
 use rustc_hash::FxBuildHasher;
 
 use crate::call::{Describe, Key};
@@ -113,7 +114,7 @@ struct Table<G> {
 }
 
 struct Shard<G> {
-    index: HashMap<Key, usize>,
+    index: HashMap<Key, usize, RandomState>,
     slots: Vec<(Key, G)>,
     /// Where the search for a state at rest goes on.
     hand: usize,
@@ -131,7 +132,7 @@ impl<G: PerKey, K> Keyed<G, K> {
 
     /// One copy of `template` a key, at most `bound` of them.
     pub fn new(template: G, keys: K, bound: NonZeroUsize) -> Self {
-        let shard = || Mutex::new(Shard { index: HashMap::new(), slots: Vec::new(), hand: 0 });
+        let shard = || Mutex::new(Shard { index: HashMap::default(), slots: Vec::new(), hand: 0 });
         let table = Table {
             overflow: template.for_key(&Key::from("(overflow)")),
             template,
@@ -144,13 +145,18 @@ impl<G: PerKey, K> Keyed<G, K> {
 
     /// The gate of this key: a handle on its state, which is made if there is none.
     pub fn get(&self, key: &Key) -> G {
-        self.table.get(key)
+        self.table.with(key, G::clone)
+    }
+
+    /// Looks at the state of this key, which is made if there is none, under a lock: no code of a user's may run in there.
+    #[inline]
+    pub(crate) fn with<T>(&self, key: &Key, look: impl FnOnce(&G) -> T) -> T {
+        self.table.with(key, look)
     }
 
     /// The gate of this key, if it has a state.
     pub fn find(&self, key: &Key) -> Option<G> {
-        let shard = self.table.lock(key);
-        shard.index.get(key).and_then(|&slot| shard.slots.get(slot)).map(|(_, gate)| gate.clone())
+        self.table.lock(key).gate(key).cloned()
     }
 
     /// How many keys have a state.
@@ -174,8 +180,10 @@ impl<G: PerKey, K> Keyed<G, K> {
 }
 
 impl<G: PerKey> Table<G> {
+    #[inline]
     fn shard(&self, key: &Key) -> &Mutex<Shard<G>> {
-        // Which lock a key has is no secret: all that can be gained is a wait of nanoseconds. The index is hashed safely.
+        // Which lock a key has is no secret: all that can be gained is a wait of nanoseconds. The index is hashed with a seed
+        // that nobody outside knows.
         let shards = self.shards.len();
         let shard = if shards == 1 { 0 } else { (FxBuildHasher.hash_one(key) >> 32) % shards as u64 };
         &self.shards[usize::try_from(shard).unwrap_or(0)]
@@ -185,17 +193,24 @@ impl<G: PerKey> Table<G> {
         lock(self.shard(key))
     }
 
-    fn get(&self, key: &Key) -> G {
+    /// Looks at the state of this key, under a lock: no code of a user's may run in there.
+    #[inline]
+    fn with<T>(&self, key: &Key, look: impl FnOnce(&G) -> T) -> T {
         {
             let shard = self.lock(key);
-            if let Some((_, gate)) = shard.index.get(key).and_then(|&slot| shard.slots.get(slot)) {
-                return gate.clone();
+            if let Some(gate) = shard.gate(key) {
+                return look(gate);
             }
         }
+        look(&self.make(key))
+    }
+
+    #[cold]
+    fn make(&self, key: &Key) -> G {
         // Made outside the lock: it may run a user's closure. Another thread may come first, and then its state counts.
         let fresh = self.template.for_key(key);
         let mut shard = self.lock(key);
-        if let Some((_, gate)) = shard.index.get(key).and_then(|&slot| shard.slots.get(slot)) {
+        if let Some(gate) = shard.gate(key) {
             return gate.clone();
         }
         if !self.make_room(&mut shard) {
@@ -214,6 +229,14 @@ impl<G: PerKey> Table<G> {
             return true;
         }
         shard.evict_one()
+    }
+}
+
+impl<G> Shard<G> {
+    #[inline]
+    fn gate(&self, key: &Key) -> Option<&G> {
+        let &slot = self.index.get(key)?;
+        self.slots.get(slot).map(|(_, gate)| gate)
     }
 }
 
@@ -253,7 +276,7 @@ where
     type Wait = G::Wait;
 
     fn admit(&self, request: &mut Req) -> Admission<G::Permit, G::Wait> {
-        self.table.get(&self.key_of(request)).admit(request)
+        self.get(&self.key_of(request)).admit(request)
     }
 }
 
