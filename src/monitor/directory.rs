@@ -1,10 +1,12 @@
 //! The names of targets and layers, and their numbers. Read without a lock; bounded, whatever comes from outside.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::Hasher;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHasher;
 
 use crate::call::Key;
 
@@ -19,47 +21,97 @@ pub(super) const OTHERS: u16 = 0;
 /// No more layers than this have a place of their own.
 const MOST_LAYERS: usize = 64;
 
-/// Names that have numbers. A number stays what it is.
+/// Names that have numbers. A number stays what it is and no name leaves, so who looks one up takes no lock and no count.
 pub(super) struct Directory {
-    names: ArcSwap<Names>,
+    targets: Targets,
+    layers: ArcSwap<Vec<Box<str>>>,
     writing: Mutex<()>,
+}
+
+/// The targets. An entry lies at the first free place from the one that its hash names: a place that was never written
+/// ends the search, and most are free.
+struct Targets {
+    places: Box<[OnceLock<Entry>]>,
+    /// How many there are; who writes holds the lock.
+    len: AtomicUsize,
+    /// How many there may be.
     most: usize,
 }
 
-#[derive(Clone)]
-struct Names {
-    /// By upstream, then by model. Its keys are few and proven, so a quick hash serves, whoever looks up what.
-    numbers: FxHashMap<Key, FxHashMap<Key, u16>>,
-    targets: Vec<(Key, Key)>,
-    layers: Vec<Box<str>>,
+struct Entry {
+    upstream: Key,
+    model: Key,
+    number: u16,
 }
 
-impl Names {
-    fn find(&self, upstream: &str, model: &str) -> Option<u16> {
-        self.numbers.get(upstream)?.get(model).copied()
+impl Targets {
+    /// At least half of the places stay free.
+    fn new(most: usize) -> Self {
+        let most = most.min(usize::from(u16::MAX));
+        let places = (most * 2).next_power_of_two();
+        Self { places: (0..places).map(|_| OnceLock::new()).collect(), len: AtomicUsize::new(0), most }
     }
 
-    fn add(&mut self, upstream: &str, model: &str) -> u16 {
-        let number = u16::try_from(self.targets.len()).unwrap_or(OTHERS);
-        self.targets.push((upstream.into(), model.into()));
-        self.numbers.entry(upstream.into()).or_default().insert(model.into(), number);
-        number
+    /// The entry of these names, or the place for it.
+    #[inline]
+    fn look(&self, upstream: &str, model: &str) -> Result<u16, &OnceLock<Entry>> {
+        // Its keys are few and proven, so a quick hash serves, whoever looks up what.
+        let mut hasher = FxHasher::default();
+        hasher.write(upstream.as_bytes());
+        hasher.write(model.as_bytes());
+        let mask = self.places.len() - 1;
+        #[expect(clippy::cast_possible_truncation, reason = "the low bits are as good as the others")]
+        let mut at = hasher.finish() as usize;
+        loop {
+            let place = &self.places[at & mask];
+            match place.get() {
+                None => return Err(place),
+                Some(entry) if entry.model.as_str() == model && entry.upstream.as_str() == upstream => {
+                    return Ok(entry.number);
+                }
+                Some(_) => at = at.wrapping_add(1),
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&self, upstream: &str, model: &str) -> Option<u16> {
+        self.look(upstream, model).ok()
+    }
+
+    /// One more, or the one that is there; `None` if there is no room. One thread at a time.
+    fn add(&self, upstream: &str, model: &str) -> Option<u16> {
+        let place = match self.look(upstream, model) {
+            Ok(number) => return Some(number),
+            Err(place) => place,
+        };
+        let len = self.len.load(Ordering::Relaxed);
+        let number = u16::try_from(len).ok().filter(|_| len < self.most)?;
+        let entry = Entry { upstream: upstream.into(), model: model.into(), number };
+        place.set(entry).ok()?;
+        self.len.store(len + 1, Ordering::Relaxed);
+        Some(number)
+    }
+
+    /// The names, by their numbers.
+    fn names(&self) -> Vec<(Key, Key)> {
+        let mut entries: Vec<&Entry> = self.places.iter().filter_map(OnceLock::get).collect();
+        entries.sort_unstable_by_key(|entry| entry.number);
+        // A number that is still being written ends the list: those that follow it are told the next time.
+        let whole = entries.iter().enumerate().take_while(|(at, entry)| usize::from(entry.number) == *at);
+        whole.map(|(_, entry)| (entry.upstream.clone(), entry.model.clone())).collect()
     }
 }
 
 impl Directory {
     /// With these targets from the start; `most` targets in all, beside the one that others share.
-    pub(super) fn new(targets: &[(Key, Key)], most: usize) -> Self {
-        let mut names =
-            Names { numbers: FxHashMap::default(), targets: Vec::new(), layers: vec![OTHER.into()] };
-        names.add(OTHER, OTHER);
-        for (upstream, model) in targets {
-            if names.find(upstream.as_str(), model.as_str()).is_none() {
-                names.add(upstream.as_str(), model.as_str());
-            }
+    pub(super) fn new(declared: &[(Key, Key)], most: usize) -> Self {
+        let targets = Targets::new(most.max(declared.len()).saturating_add(1));
+        targets.add(OTHER, OTHER);
+        for (upstream, model) in declared {
+            targets.add(upstream.as_str(), model.as_str());
         }
-        let most = most.max(names.targets.len() - 1);
-        Self { names: ArcSwap::from_pointee(names), writing: Mutex::new(()), most }
+        Self { targets, layers: ArcSwap::from_pointee(vec![OTHER.into()]), writing: Mutex::new(()) }
     }
 
     /// The number of a target, and whether it is its own. A model that nobody declared and no upstream has served yet shares
@@ -68,16 +120,14 @@ impl Directory {
     pub(super) fn target(&self, upstream: Option<&Key>, model: Option<&Key>) -> (u16, bool) {
         let upstream = upstream.map_or(NO_UPSTREAM, Key::as_str);
         let asked = model.map_or(NO_MODEL, Key::as_str);
-        let names = self.names.load();
-        if let Some(number) = names.find(upstream, asked) {
+        if let Some(number) = self.targets.find(upstream, asked) {
             return (number, true);
         }
         if model.is_some()
-            && let Some(number) = names.find(upstream, OTHER)
+            && let Some(number) = self.targets.find(upstream, OTHER)
         {
             return (number, false);
         }
-        drop(names);
         let known = if model.is_some() { OTHER } else { NO_MODEL };
         (self.enter(upstream, known), model.is_none())
     }
@@ -90,35 +140,26 @@ impl Directory {
     #[cold]
     fn enter(&self, upstream: &str, model: &str) -> u16 {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = self.names.load();
-        if let Some(number) = names.find(upstream, model) {
-            return number;
-        }
-        if names.targets.len() > self.most {
-            return names.find(upstream, OTHER).unwrap_or(OTHERS);
-        }
-        let mut names = Names::clone(&names);
-        let number = names.add(upstream, model);
-        self.names.store(Arc::new(names));
-        number
+        let number = self.targets.add(upstream, model);
+        number.or_else(|| self.targets.find(upstream, OTHER)).unwrap_or(OTHERS)
     }
 
     /// The number of a layer.
     pub(super) fn layer(&self, name: &str) -> u16 {
-        let find = |names: &Names| names.layers.iter().position(|known| **known == *name);
-        if let Some(at) = find(&self.names.load()) {
+        let find = |names: &[Box<str>]| names.iter().position(|known| **known == *name);
+        if let Some(at) = find(&self.layers.load()) {
             return u16::try_from(at).unwrap_or(OTHERS);
         }
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = self.names.load();
+        let names = self.layers.load();
         let at = match find(&names) {
             Some(at) => at,
-            None if names.layers.len() > MOST_LAYERS => return OTHERS,
+            None if names.len() > MOST_LAYERS => return OTHERS,
             None => {
-                let mut names = Names::clone(&names);
-                names.layers.push(name.into());
-                let at = names.layers.len() - 1;
-                self.names.store(Arc::new(names));
+                let mut names = Vec::clone(&names);
+                names.push(name.into());
+                let at = names.len() - 1;
+                self.layers.store(Arc::new(names));
                 at
             }
         };
@@ -127,12 +168,12 @@ impl Directory {
 
     /// The names of all targets, by their numbers.
     pub(super) fn targets(&self) -> Vec<(Key, Key)> {
-        self.names.load().targets.clone()
+        self.targets.names()
     }
 
     /// The names of all layers, by their numbers.
     pub(super) fn layers(&self) -> Vec<Box<str>> {
-        self.names.load().layers.clone()
+        Vec::clone(&self.layers.load())
     }
 }
 
@@ -181,6 +222,18 @@ mod tests {
             directory.proven(Some(&Key::from(n)), &Key::from(n));
         }
         assert_eq!(directory.targets().len(), 9, "the bound holds for what is proven too");
+    }
+
+    #[test]
+    fn names_of_a_full_directory_are_found_and_told_in_order() {
+        let directory = Directory::new(&[], 100);
+        let numbers: Vec<u16> = (0..100_u64).map(|n| directory.proven(None, &Key::from(n))).collect();
+        assert_eq!(numbers, (1..=100).collect::<Vec<_>>());
+        for (n, &number) in (0..100_u64).zip(&numbers) {
+            assert_eq!(directory.target(None, Some(&Key::from(n))), (number, true));
+            assert_eq!(directory.targets()[usize::from(number)], (key(NO_UPSTREAM), Key::from(n)));
+        }
+        assert_eq!(directory.proven(None, &key("one more")), OTHERS);
     }
 
     #[test]

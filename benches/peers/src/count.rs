@@ -12,7 +12,7 @@ use ours::{number, prompt};
 type Make = fn() -> Loop;
 
 /// The healthy path of each layer and of the stack, then what refuses.
-const LAYERS: [(&str, Make); 17] = [
+const LAYERS: [(&str, Make); 19] = [
     ("bare-service", || calls(Echo, 7_u64)),
     ("bare-service-described", || calls(Model, Prompt::described())),
     ("gate", || number(ours::gate())),
@@ -25,6 +25,8 @@ const LAYERS: [(&str, Make); 17] = [
     ("fallback", || prompt(ours::fallback())),
     ("cost-guard", || prompt(ours::guard())),
     ("cost-guard-of-three", || prompt(ours::guard_of_three())),
+    ("monitor-of-calls", || prompt(ours::monitor_of_calls())),
+    ("monitor-of-attempts", || prompt(ours::monitor_of_attempts())),
     ("all-six", || prompt(ours::all_six())),
     ("bulkhead-full", || number(ours::bulkhead_full())),
     ("breaker-held-open", || number(ours::breaker_held_open())),

@@ -9,6 +9,7 @@ use seawall::circuit_breaker::CircuitBreakerLayer;
 use seawall::cost_guard::{Budget, BudgetKey, CostGuardLayer, Price, PriceTable, Usd, Window};
 use seawall::fallback::{FallbackLayer, Route, Routes, RoutesBuilder, Target};
 use seawall::gate::{Admission, Gate, GateLayer};
+use seawall::monitor::Monitor;
 use seawall::retry::{RetryLayer, RetryPolicy};
 use seawall::timeout::TimeoutLayer;
 use seawall::token_bucket::{Quota, TokenBucketLayer};
@@ -129,6 +130,20 @@ pub fn guard_of_three() -> impl Prompts {
         Budget::new(LOTS, Window::MONTH).by(BudgetKey::Tenant),
         Budget::new(LOTS, Window::TOTAL),
     ])
+}
+
+fn monitor() -> Monitor {
+    Monitor::builder().target("openai", "gpt-4o").build().expect(SOUND)
+}
+
+/// A monitor's view of calls.
+pub fn monitor_of_calls() -> impl Prompts {
+    monitor().layer().at_head().layer(Model)
+}
+
+/// A monitor's view of attempts, by target.
+pub fn monitor_of_attempts() -> impl Prompts {
+    monitor().attempts().at_head().layer(Model)
 }
 
 /// Fallback, retry, breaker, guard, bucket, bulkhead: in the order that the crate recommends.

@@ -40,6 +40,8 @@ pub fn bars() -> Vec<Row> {
         ),
         row("cost guard, one budget", prompt(ours::guard()), LIMIT, limit(), Some(2.0)),
         row("cost guard, three budgets", prompt(ours::guard_of_three()), LIMIT, limit(), Some(5.0)),
+        row("monitor of calls", prompt(ours::monitor_of_calls()), LIMIT, limit(), Some(3.0)),
+        row("monitor of attempts", prompt(ours::monitor_of_attempts()), LIMIT, limit(), Some(3.0)),
         row("retry that does not retry", number(ours::retry()), LIMIT, limit(), Some(0.6)),
         row("fallback at its first target", prompt(ours::fallback()), LIMIT, limit(), Some(1.5)),
         row(
