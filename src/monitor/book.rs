@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::counts::{Charge, Counts};
+use super::histogram::Of;
 use super::sketch::Sum;
 use super::snapshot::{Figures, Latency, LayerEvents, Money, Outcomes, Refusals, Series, Tokens};
 use super::spans::{Part, SPANS, Scratch, Spans, TICK, TIMES, begins};
@@ -101,6 +102,22 @@ impl Book {
         } else if self.budgets.len() < MOST_NAMED {
             self.budgets.push(Budget { name: name.into(), percent, spent, limit, marks: 1 });
         }
+    }
+
+    /// The parts of all series that a histogram is of.
+    pub(super) fn parts(&mut self, of: Of<'_>, target: Option<u16>, now: u64) -> Vec<[Part<'_>; SPANS]> {
+        let Self { calls, targets, scratch, .. } = self;
+        let which = match (of, target) {
+            (Of::Calls, _) => std::slice::from_mut(calls),
+            (_, None) => &mut targets[..],
+            (_, Some(number)) => {
+                targets.get_mut(usize::from(number)).map(std::slice::from_mut).unwrap_or_default()
+            }
+        };
+        for spans in &mut *which {
+            spans.advance(now / TICK, scratch);
+        }
+        which.iter().map(Spans::parts).collect()
     }
 
     /// The figures of calls, attempts and each target.

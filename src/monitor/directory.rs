@@ -132,6 +132,11 @@ impl Directory {
         (self.enter(upstream, known), model.is_none())
     }
 
+    /// The number of a target that has its own.
+    pub(super) fn find(&self, upstream: &str, model: &str) -> Option<u16> {
+        self.targets.find(upstream, model)
+    }
+
     /// An upstream has served this model: it gets a number of its own, if there is room.
     pub(super) fn proven(&self, upstream: Option<&Key>, model: &Key) -> u16 {
         self.enter(upstream.map_or(NO_UPSTREAM, Key::as_str), model.as_str())

@@ -195,6 +195,7 @@ mod directory;
 mod event;
 mod gate;
 mod gauges;
+mod histogram;
 #[cfg(feature = "serde")]
 mod json;
 mod listen;
@@ -219,6 +220,7 @@ pub(crate) use event::Observers;
 pub use event::{Basis, BreakerCause, BreakerState, Event, Fanout, Observer, StopCause};
 pub use gate::{MonitorLayer, Watcher};
 pub use gauges::{Gauge, Gauges};
+pub use histogram::{Of, Span, Until};
 pub use look::{ByAnswer, ByClass, Look};
 pub use monitor::{Monitor, MonitorBuilder};
 pub use permit::Watched;

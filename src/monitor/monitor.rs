@@ -100,7 +100,7 @@ impl Monitor {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let inner = &*self.inner;
-        self.stripes.iter().flat_map(|stripes| &**stripes).for_each(|stripe| stripe.empty());
+        self.empty();
         let now = inner.now();
         let mut snapshot = {
             let mut book = inner.book();
@@ -152,6 +152,16 @@ impl Monitor {
         let stripes = &self.stripes[scope as usize];
         // Within bounds, whatever the number: the length is a power of two.
         &stripes[thread_number() & (stripes.len() - 1)]
+    }
+
+    /// Puts all that threads have recorded into the book.
+    pub(super) fn empty(&self) {
+        self.stripes.iter().flat_map(|stripes| &**stripes).for_each(|stripe| stripe.empty());
+    }
+
+    /// The number of a target that has figures of its own.
+    pub(super) fn target_number(&self, upstream: &str, model: &str) -> Option<u16> {
+        self.inner.directory.find(upstream, model)
     }
 
     /// Each permit holds its stripe; the monitor itself holds each once.

@@ -259,6 +259,14 @@ impl<'a> Part<'a> {
         self.slots().for_each(|slot| counts.add(&slot.counts));
     }
 
+    /// Tells the latencies of head (0), content (1) or end (2), by bucket.
+    pub(super) fn each_time(self, which: usize, mut tell: impl FnMut(u16, u64)) {
+        let live = self.live.into_iter().flat_map(|(_, live)| live[which].entries());
+        live.for_each(|(bucket, count)| tell(bucket, count));
+        let closed = self.slots().flat_map(|slot| slot.times[which].entries());
+        closed.for_each(|(bucket, count)| tell(bucket, count));
+    }
+
     /// Adds the latencies of head (0), content (1) or end (2).
     pub(super) fn add_times(self, which: usize, sum: &mut Sum) {
         if let Some((_, live)) = self.live {
