@@ -15,8 +15,9 @@ use crate::call::Key;
 use crate::config_error::ConfigError;
 use crate::gate::{Keyed, PerKey};
 use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::time::{self, Instant};
-use bucket::{Bucket, Terms};
+use bucket::{Bucket, Step, Terms};
 
 /// A share of the calls to an upstream that may be retries.
 ///
@@ -52,6 +53,8 @@ struct Books {
     /// For calls whose upstream is not known.
     unnamed: State,
     upstreams: Keyed<State, ()>,
+    /// At least as many as there are buckets that are not full: while it is zero, a deposit changes nothing anywhere.
+    tapped: AtomicUsize,
     terms: Terms,
     /// What time is counted from.
     origin: Instant,
@@ -94,13 +97,29 @@ impl Budget {
     /// A call arrives at the upstream: what it deposits. Once a call and target, not once an attempt.
     #[inline]
     pub fn arrive(&self, upstream: Option<&Key>) {
-        self.with(upstream, |bucket, terms| bucket.deposit(terms, || self.now()));
+        if self.0.tapped.load(Ordering::Relaxed) > 0 {
+            self.deposit(upstream);
+        }
+    }
+
+    #[cold]
+    fn deposit(&self, upstream: Option<&Key>) {
+        let step = self.with(upstream, |bucket, terms| bucket.deposit(terms, || self.now()));
+        if step == Step::Filled {
+            self.0.tapped.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Takes a token for one more attempt, if there is one. It never comes back.
     #[must_use = "without a token no further attempt may be made"]
     pub fn try_take(&self, upstream: Option<&Key>) -> bool {
-        self.with(upstream, |bucket, terms| bucket.take(terms, || self.now()))
+        // Counted before it is tapped, so that no deposit overlooks it.
+        self.0.tapped.fetch_add(1, Ordering::Relaxed);
+        let step = self.with(upstream, |bucket, terms| bucket.take(terms, || self.now()));
+        if step != Some(Step::Tapped) {
+            self.0.tapped.fetch_sub(1, Ordering::Relaxed);
+        }
+        step.is_some()
     }
 
     /// How many tokens are left, in thousandths.
@@ -204,7 +223,8 @@ impl BudgetBuilder {
         };
         let state = State::new(terms);
         let upstreams = Keyed::new(state.clone(), (), self.max_upstreams);
-        Ok(Budget(Arc::new(Books { unnamed: state, upstreams, terms, origin: time::now() })))
+        let (tapped, origin) = (AtomicUsize::new(0), time::now());
+        Ok(Budget(Arc::new(Books { unnamed: state, upstreams, tapped, terms, origin })))
     }
 }
 

@@ -64,6 +64,17 @@ impl Content {
     }
 }
 
+/// What a step did to a bucket that was full, or is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It was full, and is not now.
+    Tapped,
+    /// It was not, and is now.
+    Filled,
+    /// Neither.
+    Neither,
+}
+
 impl Bucket {
     pub(super) fn full(terms: &Terms) -> Self {
         Self(AtomicU64::new(Content { tokens: terms.cap, at: 0 }.word()))
@@ -73,24 +84,21 @@ impl Bucket {
         Content::of(self.0.load(Relaxed)).tokens >= terms.cap
     }
 
-    /// A call arrived. A full bucket, as it is while all is well, is only read.
-    #[inline]
-    pub(super) fn deposit(&self, terms: &Terms, now: impl Fn() -> u64) {
-        if !self.is_full(terms) {
-            self.add(terms, now);
+    /// A call arrived. A full bucket is only read.
+    pub(super) fn deposit(&self, terms: &Terms, now: impl Fn() -> u64) -> Step {
+        if self.is_full(terms) {
+            return Step::Neither;
         }
-    }
-
-    #[cold]
-    fn add(&self, terms: &Terms, now: impl Fn() -> u64) {
-        self.update(|content| {
+        let added = self.update(terms, |content| {
             let content = content.at(terms, &now);
             Some(Content { tokens: (content.tokens + terms.deposit).min(terms.cap), ..content })
         });
+        added.unwrap_or(Step::Neither)
     }
 
-    pub(super) fn take(&self, terms: &Terms, now: impl Fn() -> u64) -> bool {
-        self.update(|content| {
+    /// `None`: there is no token.
+    pub(super) fn take(&self, terms: &Terms, now: impl Fn() -> u64) -> Option<Step> {
+        self.update(terms, |content| {
             let mut content = content.at(terms, &now);
             content.tokens = content.tokens.checked_sub(TOKEN)?;
             Some(content)
@@ -102,8 +110,18 @@ impl Bucket {
     }
 
     /// Check and change in one atomic step; whoever loses the race decides again.
-    fn update(&self, change: impl Fn(Content) -> Option<Content>) -> bool {
-        let change = |word| change(Content::of(word)).map(Content::word);
-        self.0.fetch_update(Relaxed, Relaxed, change).is_ok()
+    fn update(&self, terms: &Terms, change: impl Fn(Content) -> Option<Content>) -> Option<Step> {
+        let mut after = 0;
+        let before = self.0.fetch_update(Relaxed, Relaxed, |word| {
+            let changed = change(Content::of(word))?;
+            after = changed.tokens;
+            Some(changed.word())
+        });
+        let before = Content::of(before.ok()?).tokens;
+        Some(match (before >= terms.cap, after >= terms.cap) {
+            (true, false) => Step::Tapped,
+            (false, true) => Step::Filled,
+            _ => Step::Neither,
+        })
     }
 }

@@ -72,20 +72,23 @@ async fn b022_time_refills_as_configured_and_any_idle_time_is_one_step() {
 fn time_that_passes_in_small_steps_pays_the_same_as_in_one() {
     let terms = Terms { deposit: 0, per_second: 333, cap: 100 * TOKEN };
     let bucket = Bucket::full(&terms);
-    (0..100).for_each(|_| assert!(bucket.take(&terms, || 0)));
-    let taken = (0..=30_000).filter(|&now| bucket.take(&terms, || now)).count();
+    (0..100).for_each(|_| assert!(bucket.take(&terms, || 0).is_some()));
+    let taken = (0..=30_000).filter(|&now| bucket.take(&terms, || now).is_some()).count();
     assert_eq!(taken, 9, "9.99 tokens in 30 s");
-    assert!(!bucket.take(&terms, || 10), "a clock that another thread has read earlier pays nothing");
+    assert!(
+        bucket.take(&terms, || 10).is_none(),
+        "a clock that another thread has read earlier pays nothing"
+    );
 }
 
 #[test]
 fn time_while_it_was_full_is_not_saved_up() {
     let terms = Terms { deposit: 0, per_second: 1000, cap: TOKEN };
     let bucket = Bucket::full(&terms);
-    assert!(bucket.take(&terms, || 3_600_000));
-    assert!(!bucket.take(&terms, || 3_600_000));
-    assert!(!bucket.take(&terms, || 3_600_999));
-    assert!(bucket.take(&terms, || 3_601_000));
+    assert!(bucket.take(&terms, || 3_600_000).is_some());
+    assert!(bucket.take(&terms, || 3_600_000).is_none());
+    assert!(bucket.take(&terms, || 3_600_999).is_none());
+    assert!(bucket.take(&terms, || 3_601_000).is_some());
 }
 
 #[test]
@@ -123,4 +126,28 @@ fn terms_that_cannot_be_are_named() {
     }
     assert_eq!(field(Budget::builder().reserve(10_001)).as_deref(), Some("reserve"));
     assert_eq!(takes(&of(0.2, 0), None), 0, "a reserve of 0 refuses all");
+}
+
+proptest::proptest! {
+    /// Deposits are skipped while all buckets are full. Against a list that skips none.
+    #[test]
+    fn no_deposit_is_overlooked(steps in proptest::collection::vec((0..3_usize, proptest::bool::ANY), 0..200)) {
+        let budget = of(0.5, 2);
+        let upstreams = [None, Some(Key::from("a")), Some(Key::from("b"))];
+        let mut naive = [2000_u32; 3];
+        for (which, takes) in steps {
+            let upstream = upstreams[which].as_ref();
+            if takes {
+                let left = naive[which].checked_sub(1000);
+                assert_eq!(budget.try_take(upstream), left.is_some());
+                naive[which] = left.unwrap_or(naive[which]);
+            } else {
+                budget.arrive(upstream);
+                naive[which] = (naive[which] + 500).min(2000);
+            }
+            assert_eq!(budget.left_in_thousandths(upstream), naive[which]);
+            let tapped = naive.iter().filter(|&&left| left < 2000).count();
+            assert_eq!(budget.0.tapped.load(Relaxed), tapped);
+        }
+    }
 }
