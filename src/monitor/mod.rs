@@ -78,6 +78,8 @@
 //! [`Outcome`](crate::call::Outcome) says, so that waits in queues above are not held against the upstream. Refusals,
 //! and attempts without a response, have no time: else an outage would look fast.
 //!
+//! A snapshot tells the usual percentiles; [`Monitor::histogram`] hands out all values, as an `hdrhistogram`.
+//!
 //! Targets are bounded ([`MonitorBuilder::most_targets`]), and a model that a caller made up takes no place: it is counted as
 //! `other` until an upstream has served it.
 //!
