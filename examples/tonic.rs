@@ -232,6 +232,8 @@ async fn main() -> Result<(), BoxError> {
         println!("  - {}", word?.text);
     }
 
+    // The server's limit is another part of the story: let it be full again.
+    tokio::time::sleep(Duration::from_millis(500)).await;
     println!("a call that has 200 ms, for work that never ends");
     let mut novel = ask("a novel");
     novel.set_timeout(Duration::from_millis(200));
