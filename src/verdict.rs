@@ -112,6 +112,17 @@ pub enum Reach {
 }
 
 /// What an attempt's outcome means, for every layer alike.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::{Class, Scope, Verdict};
+///
+/// let limited = Verdict::new(Class::Throttled).with_scope(Scope::Model).with_hint(Some(Duration::from_secs(2)));
+/// assert!(!limited.is_success());
+/// assert_eq!(limited.hint(), Some(Duration::from_secs(2)));
+/// // What a status says by itself.
+/// assert_eq!(Verdict::of_status(http::StatusCode::BAD_GATEWAY).class(), Class::Transient);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     class: Class,
@@ -235,13 +246,35 @@ impl Verdict {
 
 /// Tells what a response or an error means.
 ///
-/// The error type is the inner service's. It must be `Sync`-free: a classifier is called with a reference, and never
+/// The error type is the inner service's, and need not be `Sync`. A classifier is called with a reference, and never
 /// under a lock; if it panics, that call alone is harmed.
+///
+/// ```
+/// use seawall::{BoxError, Class, Classify, Failure, Verdict};
+///
+/// struct Reply { text: String }
+///
+/// /// An empty reply is a failure that may pass.
+/// struct ByText;
+///
+/// impl Classify<Reply, BoxError> for ByText {
+///     fn classify(&self, result: Result<&Reply, &BoxError>) -> Verdict {
+///         match result {
+///             Ok(reply) if reply.text.is_empty() => Verdict::new(Class::Transient),
+///             Ok(_) => Verdict::SUCCESS,
+///             // A refusal of a layer below keeps its meaning.
+///             Err(error) => error.refusal().map_or(Verdict::new(Class::Transient), |refusal| refusal.verdict()),
+///         }
+///     }
+/// }
+///
+/// assert_eq!(ByText.classify(Ok(&Reply { text: String::new() })).class(), Class::Transient);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot tell what `{Res}` means",
     label = "no classifier for this response type",
-    note = "the default reads the status of an `http::Response`; for your own type give the layer a closure: \
-            `.classify(|result: Result<&MyResponse, &MyError>| Verdict::SUCCESS)`",
+    note = "the default reads the status of an `http::Response`; for your own type give the layer a classifier: \
+            `.classify(seawall::classify::responses(|response: &MyResponse| Verdict::SUCCESS))`",
     note = "see `seawall::docs::compiler_messages`"
 )]
 pub trait Classify<Res, E> {
@@ -257,6 +290,14 @@ pub trait Classify<Res, E> {
 
 /// Over HTTP: the verdict of the [`Outcome`] if one was read, else by status; an error is one of our own refusals, the
 /// caller's own ([`Class::Invalid`]: the body of its request failed), or else [`Class::Transient`].
+///
+/// ```
+/// use seawall::{BoxError, Class, Classify, StatusClassifier};
+///
+/// let response = http::Response::builder().status(429).body(()).unwrap();
+/// let verdict = StatusClassifier.classify(Ok::<_, &BoxError>(&response));
+/// assert_eq!(verdict.class(), Class::Throttled);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatusClassifier;
 
@@ -291,12 +332,39 @@ pub mod classify {
     use super::{Classify, Failure, Verdict, of_error};
 
     /// A classifier from a closure over the whole result.
+    ///
+    /// ```
+    /// use seawall::circuit_breaker::CircuitBreakerLayer;
+    /// use seawall::{BoxError, Class, Failure, Verdict, classify};
+    ///
+    /// let judge = classify::from_fn(|result: Result<&String, &BoxError>| match result {
+    ///     Ok(_) => Verdict::SUCCESS,
+    ///     Err(error) if error.is::<std::io::Error>() => Verdict::new(Class::Transient),
+    ///     Err(error) => error.refusal().map_or(Verdict::new(Class::Invalid), |refusal| refusal.verdict()),
+    /// });
+    /// let layer = CircuitBreakerLayer::builder().classify(judge).build()?.at_head();
+    /// # let _ = layer;
+    /// # Ok::<(), seawall::ConfigError>(())
+    /// ```
     pub fn from_fn<F>(f: F) -> FromFn<F> {
         FromFn(f)
     }
 
     /// A classifier from a closure over the response alone; an error is one of our own refusals or else
     /// [`Class::Transient`](super::Class::Transient).
+    ///
+    /// ```
+    /// use seawall::retry::{RetryLayer, RetryPolicy};
+    /// use seawall::{Class, Verdict, classify};
+    ///
+    /// let judge = classify::responses(|reply: &String| match reply.as_str() {
+    ///     "busy" => Verdict::new(Class::Throttled),
+    ///     _ => Verdict::SUCCESS,
+    /// });
+    /// let layer = RetryLayer::new(RetryPolicy::builder().classify(judge).build()?);
+    /// # let _ = layer;
+    /// # Ok::<(), seawall::ConfigError>(())
+    /// ```
     pub fn responses<F>(f: F) -> Responses<F> {
         Responses(f)
     }

@@ -35,4 +35,13 @@
 //! | `the trait bound … Clone is not satisfied` | a call that waited goes on with a clone of the inner service | put a [`Buffer`](https://docs.rs/tower/latest/tower/buffer/) or another shared handle below |
 //! | `` `Prompt` cannot be sent to another target `` | a fallback aims each try anew from the request | over HTTP an [`IntakeLayer`](crate::call::IntakeLayer) above; for an own type implement [`Aim`](crate::call::Aim) |
 //! | `type annotations needed`, at `.ready()` | the outermost layer takes requests of any body | `.clone().oneshot(request)`; or [`calls`](crate::calls) outermost |
-//! | `` `…` cannot tell what `Answer` means `` | the layer judges answers, and there is no default judgement of your own type | give the layer a classifier, see [`classify`](crate::classify) |
+//! | `` `…` cannot tell what `Answer` means ``, or ``expected `Result<Response<_>, _>`, found `Result<Answer, …>` `` | the layer judges answers, and its default reads HTTP responses; there is none for your own type | give its builder a classifier: `.classify(classify::responses(\|answer: &Answer\| Verdict::SUCCESS))`, see [`classify`](crate::classify) |
+//! | `` `Answer` does not say what became of the call `` | the layer asks a response for its verdict and usage | `impl seawall::call::Answer for Answer {}`; its methods have defaults |
+//! | `` `…` cannot read limits from `Answer` `` | a token bucket looks for the upstream's limits in each response | on its builder `.classify(..)`, which reads none, and after it `.limits(..)` with a reader of your own if you have one |
+//! | `` retry cannot repeat `Prompt` `` | a request is copied before it is sent | implement `Clone`; or `.copy_with(..)` on the policy's builder |
+//! | `` `…` is no retry policy for `Prompt` over `…` `` | one of the needs of a retry is missing: an error that tells a refusal, a judgement of the response, a request that can be copied | as above, each |
+//! | `` a fallback cannot serve `Prompt` over `…` `` | the same of a fallback | `.at_head()` and `.classify(..)` for answers of your own; `.map_err(..)` below it |
+//! | `` `Answer` is not an HTTP response with a body of `Bytes` `` | the outcome layer reads HTTP | leave it out, and implement [`Answer`](crate::call::Answer) |
+//! | `` `…` is no response of a cost guard that ends with its body `` | a stream is cut at the end of its body | no `.at_head()` where there is `.cut_streams()` |
+//! | `` the error of `…` cannot be made from an `std::io::Error` `` | an injected fault is an error of the client | below the fault layer `.map_err(seawall::BoxError::from)` |
+//! | ``unresolved import `tower::ServiceExt` ``, ``no method named `map_err` found for struct `ServiceBuilder` `` | they stand behind a feature of tower | `tower = { version = "0.5", features = ["util"] }` |
