@@ -28,10 +28,11 @@
 //! | [`TimeoutLayer`](timeout::TimeoutLayer) with `head`, `first_content`, `idle` | inside, so that the breaker counts what hangs |
 //! | [`OutcomeLayer`](call::OutcomeLayer) | reads the response once, for all above |
 //!
-//! [`docs::ordering`] gives the reasons, and the order of a server. [`docs`] has more pages to read: what holds when a caller leaves,
-//! code panics or a clock jumps ([`docs::failure_semantics`]), how to come from other crates ([`docs::migration`]), what the
-//! compiler says when a stack does not fit ([`docs::compiler_messages`]), and the words ([`docs::glossary`]). [`gate`] says how to
-//! write a layer of your own in ten lines; `config` (feature `serde`) builds the whole stack from a file.
+//! [`docs::ordering`] gives the reasons, and the order of a server. [`docs`] has more pages to read: the lines for hyper, reqwest,
+//! tonic and async-openai ([`docs::clients`]), what holds when a caller leaves, code panics or a clock jumps
+//! ([`docs::failure_semantics`]), how to come from other crates ([`docs::migration`]), what the compiler says when a stack does
+//! not fit ([`docs::compiler_messages`]), and the words ([`docs::glossary`]). [`gate`] says how to write a layer of your own in
+//! ten lines; `config` (feature `serde`) builds the whole stack from a file.
 //!
 //! ```
 //! use std::time::Duration;
@@ -60,6 +61,36 @@
 //!     });
 //! let response = client.oneshot(Request::new(Full::<Bytes>::default())).await?;
 //! assert_eq!(response.status(), 200);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Types of your own
+//!
+//! What HTTP says by itself, other types must say: what a request tells of itself ([`call::Describe`]; an empty `impl` is enough),
+//! that an answer is over when it is there (`.at_head()` on each layer), what it means ([`classify`]), and where a refusal goes
+//! in the error ([`Fault`], or a boxed one).
+//!
+//! ```
+//! use seawall::bulkhead::BulkheadLayer;
+//! use seawall::circuit_breaker::CircuitBreakerLayer;
+//! use seawall::{Fault, Verdict, calls, classify};
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! struct Prompt(String);
+//! impl seawall::call::Describe for Prompt {}
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let judge = classify::responses(|_: &String| Verdict::SUCCESS);
+//! let service = ServiceBuilder::new()
+//!     // Names the request type, so that the compiler says which layer lacks what.
+//!     .layer(calls::<Prompt>())
+//!     .layer(CircuitBreakerLayer::builder().classify(judge).build()?.at_head())
+//!     .layer(BulkheadLayer::new(8).at_head())
+//!     .map_err(Fault::Inner)
+//!     .service_fn(|prompt: Prompt| async move { Ok::<_, std::io::Error>(prompt.0) });
+//! assert_eq!(service.oneshot(Prompt("hello".to_owned())).await?, "hello");
 //! # Ok(())
 //! # }
 //! ```

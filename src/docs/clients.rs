@@ -1,6 +1,8 @@
 //! Clients of others below and above a stack: hyper, reqwest, tonic, async-openai.
 //!
-//! The layers speak [`http::Request`] and [`http::Response`]. What is no such service becomes one by a closure below the
+//! The layers speak [`http::Request`] and [`http::Response`], and stacks are put together with
+//! [`tower::ServiceBuilder`](https://docs.rs/tower/latest/tower/struct.ServiceBuilder.html): depend on `tower` with its feature
+//! `util`, for `ServiceExt` and `.map_err(..)`. What is no such service becomes one by a closure below the
 //! stack, and, where callers want the client's own types, by another one above it. Each of these has a whole program in
 //! the directory `examples`.
 //!
@@ -31,6 +33,50 @@
 //! ```
 //!
 //! Call it by `client.clone().oneshot(request)`: a clone is a few reference counts, and shares all state.
+//!
+//! `build_http` speaks `http` alone. For `https` give the client a connector, here that of the crate hyper-rustls; and to keep
+//! the stack in a struct, name it by a box for the service and one for the body of its responses:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::{BodyExt, combinators::BoxBody};
+//! use hyper_rustls::HttpsConnectorBuilder;
+//! use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+//! use seawall::{BoxError, call::{CallBody, IntakeLayer, OutcomeLayer}, retry::{RetryLayer, RetryPolicy}};
+//! use tower::{ServiceBuilder, ServiceExt, util::BoxCloneSyncService};
+//!
+//! struct Models {
+//!     client: BoxCloneSyncService<Request<CallBody>, Response<BoxBody<Bytes, BoxError>>, BoxError>,
+//! }
+//!
+//! impl Models {
+//!     fn new() -> Result<Self, BoxError> {
+//!         let tls = HttpsConnectorBuilder::new()
+//!             .with_provider_and_native_roots(rustls::crypto::ring::default_provider())?
+//!             .https_only()
+//!             .enable_http1()
+//!             .enable_http2()
+//!             .build();
+//!         let client = ServiceBuilder::new()
+//!             .map_response(|response: Response<_>| response.map(|body| BodyExt::map_err(body, BoxError::from).boxed()))
+//!             .layer(IntakeLayer::new())
+//!             .layer(RetryLayer::new(RetryPolicy::llm()))
+//!             .layer(OutcomeLayer::new())
+//!             .map_err(BoxError::from)
+//!             .service(Client::builder(TokioExecutor::new()).build(tls));
+//!         Ok(Self { client: BoxCloneSyncService::new(client) })
+//!     }
+//!
+//!     async fn ask(&self, json: String) -> Result<Bytes, BoxError> {
+//!         let request = Request::post("https://api.example.com/v1/chat/completions")
+//!             .header("content-type", "application/json")
+//!             .body(CallBody::from(json))?;
+//!         Ok(self.client.clone().oneshot(request).await?.into_body().collect().await?.to_bytes())
+//!     }
+//! }
+//! # let _ = Models::ask;
+//! ```
 //!
 //! # reqwest
 //!

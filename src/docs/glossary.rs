@@ -18,7 +18,7 @@
 //! | handle | a clone of a gate, monitor or table, by which its state is seen and changed from outside |
 //! | head | status and headers of a response |
 //! | hint | the wait that an upstream asks for |
-//! | hop | the how-manieth target of its chain an attempt goes to |
+//! | hop | which target of its chain an attempt goes to: the first, the second, … |
 //! | key | what states are kept apart by: an upstream, a model, a tenant ([`Key`](crate::call::Key)) |
 //! | lease | how long a probe may keep its slot |
 //! | ledger | where spending is written down ([`Ledger`](crate::cost_guard::Ledger)) |

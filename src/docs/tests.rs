@@ -1,5 +1,7 @@
 //! What the pages say of defaults and events is what the code does: each line names a row of a page, and what it must be.
 
+mod pages;
+
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -411,43 +413,4 @@ fn every_metric_that_a_page_names_is_one_of_the_monitor_s() {
         }
         assert!(names(page).iter().any(|name| *name != "seawall_loom"), "each page names its metrics");
     }
-}
-
-fn read(path: &str) -> String {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(root.join(path)).unwrap()
-}
-
-#[test]
-fn the_readme_and_the_front_page_name_each_feature_and_no_other() {
-    let manifest = read("Cargo.toml");
-    let (_, features) = manifest.split_once("[features]\n").unwrap();
-    let (features, _) = features.split_once("\n\n").unwrap();
-    let names = features.lines().filter_map(|line| line.split_once(" = ").map(|(name, _)| name));
-    let mut names: Vec<_> = names.filter(|name| *name != "default").map(str::to_owned).collect();
-    names.sort_unstable();
-    for page in [read("README.md"), read("src/lib.rs")] {
-        let table = page.split_once("| feature | what it adds |").unwrap().1;
-        let rows = table.lines().skip(2).map(|line| line.trim_start_matches("//! "));
-        let rows =
-            rows.map_while(|row| row.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned()));
-        let mut told: Vec<_> = rows.collect();
-        told.sort_unstable();
-        assert_eq!(told, names);
-    }
-}
-
-#[test]
-fn the_readme_names_each_example_and_no_other() {
-    let readme = read("README.md");
-    let table = readme.split_once("| you | your example |").unwrap().1;
-    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let mut told: Vec<_> = rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect();
-    told.sort_unstable();
-    let files = std::fs::read_dir(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).unwrap();
-    let names =
-        files.filter_map(|file| Some(file.unwrap().file_name().to_str()?.strip_suffix(".rs")?.to_owned()));
-    let mut names: Vec<_> = names.collect();
-    names.sort_unstable();
-    assert_eq!(told, names);
 }

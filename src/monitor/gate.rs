@@ -10,7 +10,8 @@ use crate::call::{Blind, Described, Read};
 use crate::gate::{Admission, BodyEnd, Gate, gate_layer};
 use crate::refusal::Refusal;
 
-/// The layer by which a [`Monitor`] sees calls, or attempts, to the end of their responses.
+/// The layer by which a [`Monitor`] sees calls, or attempts, to the end of their responses: made by [`Monitor::layer`] and
+/// [`Monitor::attempts`], see the [module](super) for an example.
 ///
 /// It admits all and changes nothing. `.at_head()` ends a call at its head, for responses without a body; `.respond()`
 /// takes any error type, for servers.

@@ -32,7 +32,8 @@
 //!
 //! The [`Verdict`](crate::Verdict) on a result decides: limits by the minute, failures that may pass, and, where no other
 //! target is left, attempts that were silent. Over HTTP it is read from what the innermost layer wrote down, or else from
-//! status and headers; for own types give a closure to [`classify`](RetryPolicyBuilder::classify).
+//! status and headers; for own types [`RetryPolicyBuilder::classify`] takes a classifier, such as a closure in
+//! [`classify::responses`](crate::classify::responses).
 //!
 //! | default | [`RetryPolicy::llm`] | [`RetryPolicy::http`], the default | from |
 //! |---|---|---|---|
@@ -98,8 +99,8 @@
 //! A budget bounds what retries add; it does not bring an overloaded server back. What does is that calls are given up and
 //! refused below the retries: by a bulkhead, by the timeout of the attempt, by a breaker. How soon the callers hear that the
 //! server is back depends on how long the breaker stays open. In the simulation of `examples/storm_of_retries.rs` (a server at
-//! 93 % of what it can do freezes for 10 s) 95 % of the calls are served again 4 s after the freeze with a breaker that opens for
-//! 2 s, and 21 s after it with the default of 30 s, of which the freeze takes the first part; without these layers never.
+//! 93 % of what it can do freezes for 10 s) 95 % of the calls are served again 3 to 4 s after the freeze with a breaker that opens
+//! for 2 s, and about 20 s after it with the default of 30 s, of which the freeze takes the first part; without these layers never.
 //!
 //! # Policies from elsewhere
 //!
