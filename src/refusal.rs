@@ -92,6 +92,19 @@ pub enum Phase {
 ///
 /// Made without an allocation, cheap to clone, `Send + Sync`. [`Display`](fmt::Display) is one line; what the upstream
 /// itself had said before is the end of the [`source`](Error::source) chain, and in [`previous`](Self::previous).
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::{BoxError, Failure, Refusal, RefusalKind};
+///
+/// // A gate of your own says no.
+/// let refusal = Refusal::new(RefusalKind::Custom).with_retry_after(Duration::from_secs(5));
+/// // A caller gets it as an error, and finds it again.
+/// let error: BoxError = refusal.into();
+/// let found = error.refusal().expect("a layer refused");
+/// assert_eq!(found.kind(), RefusalKind::Custom);
+/// assert_eq!(found.retry_after(), Some(Duration::from_secs(5)));
+/// ```
 #[derive(Clone, PartialEq)]
 pub struct Refusal(Data);
 

@@ -32,6 +32,26 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
 /// Tells the time of day, for header dates and calendar windows; nothing else may depend on it.
 ///
 /// Implemented by [`SystemWall`]; tests put a clock of their own in its place.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::cost_guard::{Budget, CostGuardLayer, PriceTable, Usd, Window};
+/// use seawall::time::Wall;
+///
+/// /// It is always the same second.
+/// struct Noon;
+///
+/// impl Wall for Noon {
+///     fn since_epoch(&self) -> Duration {
+///         Duration::from_secs(1_795_953_600)
+///     }
+/// }
+///
+/// let budget = Budget::new(Usd::dollars(1), Window::DAY);
+/// let layer = CostGuardLayer::builder().prices(PriceTable::new()).budget(budget).wall(Noon).build()?;
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 pub trait Wall: Send + Sync {
     /// Time since the Unix epoch.
     fn since_epoch(&self) -> Duration;

@@ -19,6 +19,14 @@ use crate::time;
 ///
 /// `R` reads the request (its deadline, its [`Call`](crate::call::Call)), `P` finds its priority. Reading any count
 /// changes nothing. Counts are of one moment: while others call, they may differ by the time they are used.
+///
+/// ```
+/// use seawall::bulkhead::BulkheadLayer;
+///
+/// let bulkhead = BulkheadLayer::new(16).gate().clone();
+/// assert_eq!((bulkhead.in_flight(), bulkhead.queued(), bulkhead.is_full()), (0, 0, false));
+/// bulkhead.set_limit(32);
+/// ```
 pub struct Bulkhead<R = Described, P = ByCall> {
     core: Arc<Core>,
     stripes: Stripes<Core>,

@@ -18,6 +18,16 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 ///
 /// It has one state, which all services that it makes share, and their clones, and its own clones. A second layer is a
 /// second state.
+///
+/// ```
+/// use seawall::bulkhead::BulkheadLayer;
+///
+/// let layer = BulkheadLayer::new(16);
+/// // The same limit for all services that a clone makes.
+/// let handle = layer.clone().gate().clone();
+/// handle.set_limit(8);
+/// assert_eq!(layer.gate().limit(), 8);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BulkheadLayer<G = Bulkhead, M = BodyEnd> {
     gate: G,

@@ -11,6 +11,22 @@ use crate::verdict::Verdict;
 /// A response that can hand out the [`Outcome`] which somebody writes while it arrives.
 ///
 /// Implemented for [`http::Response`], whose outcome is an extension. For an own type the empty implementation is enough.
+///
+/// ```
+/// use seawall::call::{Answer, Usage};
+///
+/// struct Reply { text: String, tokens: u64 }
+///
+/// impl Answer for Reply {
+///     fn usage(&self) -> Option<Usage> {
+///         let mut usage = Usage::default();
+///         usage.output = Some(self.tokens);
+///         Some(usage)
+///     }
+/// }
+/// # assert_eq!(Reply { text: String::new(), tokens: 3 }.usage().unwrap().total(), Some(3));
+/// # let _ = |reply: Reply| reply.text;
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what became of the call",
     label = "this layer asks the response for its verdict and usage",

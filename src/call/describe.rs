@@ -60,6 +60,18 @@ impl Estimate {
 ///
 /// Over HTTP the intake layer fills it in and puts it into the request's extensions. Own types return theirs from
 /// [`Describe::call`]. Everything is optional: a layer that misses a fact does without it.
+///
+/// ```
+/// use http::Request;
+/// use seawall::call::{Call, Describe, Key, Priority};
+///
+/// // What only the caller knows; the intake layer adds what the body says.
+/// let mut call = Call::default();
+/// (call.tenant, call.priority) = (Some("alice".into()), Some(Priority::MAX));
+/// let mut request = Request::new(());
+/// request.extensions_mut().insert(call);
+/// assert_eq!(request.call().and_then(|call| call.tenant.as_ref()), Some(&Key::from("alice")));
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 #[expect(

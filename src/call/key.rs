@@ -11,6 +11,14 @@ use compact_str::CompactString;
 ///
 /// A key that decides about money or limits must come from a verified identity. A header that any caller can set is a
 /// way to spend somebody else's budget.
+///
+/// ```
+/// use seawall::call::Key;
+///
+/// let key = Key::from("openai");
+/// assert_eq!(key.as_str(), "openai");
+/// assert_eq!(Key::from(42).as_str(), "42");
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(CompactString);
 

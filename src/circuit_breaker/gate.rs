@@ -21,6 +21,17 @@ use super::state::{Admit, Moved, NEVER, Recorded, Sample, State, Ticket};
 /// A circuit breaker: the gate, and the handle on its state.
 ///
 /// Clones share the state. `C` classifies answers, `R` reads requests. See the [module](super).
+///
+/// ```
+/// use seawall::circuit_breaker::{BreakerState, CircuitBreakerLayer};
+///
+/// let layer = CircuitBreakerLayer::new();
+/// let breaker = layer.gate().clone();
+/// breaker.force_open(); // for maintenance
+/// assert_eq!(breaker.state(), BreakerState::Open);
+/// breaker.reset();
+/// assert_eq!((breaker.state(), breaker.snapshot().calls), (BreakerState::Closed, 0));
+/// ```
 pub struct CircuitBreaker<C = StatusClassifier, R = Described> {
     pub(super) inner: Arc<Inner<C>>,
     reader: R,

@@ -18,6 +18,19 @@ use super::settings::{OnThrottled, Settings, SettingsBuilder, SlowUntil};
 ///
 /// `G` is the gate: a [`CircuitBreaker`], or one a key ([`Keyed`]). `M` says where a response ends and how a refusal is
 /// told. All services of one layer share its state. See the [module](super).
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::circuit_breaker::CircuitBreakerLayer;
+///
+/// let layer = CircuitBreakerLayer::builder()
+///     .name("models")
+///     .consecutive_failures(3, Duration::from_secs(30))
+///     .open_for(Duration::from_secs(10))
+///     .build()?;
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CircuitBreakerLayer<G = CircuitBreaker, M = BodyEnd> {
     gate: G,

@@ -117,6 +117,13 @@ use crate::reading::{self, Env};
 use sections::{File, UpstreamSection};
 
 /// A configuration that was read and checked. See the [module](crate::config).
+///
+/// ```
+/// use seawall::Config;
+///
+/// let wrong = r#"{ "upstreams": {}, "routes": [], "timeout": { "idle": "soon" } }"#;
+/// assert_eq!(Config::from_json(wrong, |_| None).unwrap_err().field(), "timeout.idle");
+/// ```
 #[derive(Clone)]
 pub struct Config {
     file: Arc<File>,

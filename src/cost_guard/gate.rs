@@ -28,6 +28,20 @@ use crate::verdict::Reach;
 /// Admits calls as long as a budget can bear the most that they may cost.
 ///
 /// A handle: its clones share prices, ledger and state.
+///
+/// ```
+/// use seawall::call::{Call, Usage};
+/// use seawall::cost_guard::{Budget, CostGuardLayer, Price, PriceTable, Usd, Window};
+///
+/// let prices = PriceTable::new().model("m", Price::per_million("1", "4")?);
+/// let guard = CostGuardLayer::new(prices, Budget::new(Usd::dollars(1), Window::DAY)).gate().clone();
+/// // What was used elsewhere counts too.
+/// let (mut call, mut usage) = (Call::default(), Usage::default());
+/// call.model = Some("m".into());
+/// (usage.input, usage.output) = (Some(10_000), Some(10_000));
+/// assert_eq!(guard.charge(&call, &usage), Some(Usd::cents(5)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct CostGuard<R = Described, L = MemoryLedger> {
     pub(super) reader: R,
     pub(super) inner: Arc<Inner<L>>,

@@ -24,6 +24,20 @@ use crate::refusal::Label;
 use crate::time::{SystemWall, Wall};
 
 /// Keeps calls within a budget. See the [module](crate::cost_guard).
+///
+/// ```
+/// use seawall::cost_guard::{Budget, BudgetKey, CostGuardLayer, Price, PriceTable, Usd, Window};
+///
+/// // A dollar a day for each tenant, as the authentication above has named it; and only watch at first.
+/// let prices = PriceTable::new().model("gpt-4o", Price::per_million("2.50", "10")?.with_max_output(16_384));
+/// let layer = CostGuardLayer::builder()
+///     .prices(prices)
+///     .budget(Budget::new(Usd::dollars(1), Window::DAY).by(BudgetKey::Tenant))
+///     .observe_only()
+///     .build()?;
+/// # let _ = layer;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CostGuardLayer<G = CostGuard, M = BodyEnd> {
     gate: G,

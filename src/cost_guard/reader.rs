@@ -51,6 +51,22 @@ impl<Req> Reads<Req> for Blind {
 /// The tenant is found by a closure, and wins over the one in the [`Call`].
 ///
 /// It must be a *verified* identity: what any caller can set is a way to spend somebody else's budget.
+///
+/// ```
+/// use seawall::cost_guard::{Budget, BudgetKey, CostGuardLayer, PriceTable, Usd, Window};
+///
+/// /// Put into the request by an authentication above.
+/// #[derive(Clone)]
+/// struct Account(String);
+///
+/// let layer = CostGuardLayer::builder()
+///     .prices(PriceTable::new())
+///     .budget(Budget::new(Usd::dollars(5), Window::DAY).by(BudgetKey::Tenant))
+///     .tenant_by(|request: &http::Request<String>| Some(request.extensions().get::<Account>()?.0.as_str().into()))
+///     .build()?;
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct TenantBy<R, F> {
     pub(super) reader: R,

@@ -17,6 +17,17 @@ use crate::money::Usd;
 use crate::time;
 
 /// The span of time that a limit is for.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::cost_guard::{Budget, Usd, Window};
+///
+/// // A calendar day in Central European Time, and any span of ten minutes.
+/// let daily = Budget::new(Usd::dollars(50), Window::DAY.at_offset(60)?);
+/// let burst = Budget::new(Usd::dollars(1), Window::rolling(Duration::from_secs(600))?);
+/// # let _ = (daily, burst);
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window(pub(crate) Kind);
 

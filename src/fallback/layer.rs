@@ -43,6 +43,20 @@ pub(super) struct Rules<C> {
 }
 
 /// Asks one target after the other; see [the module](crate::fallback).
+///
+/// ```
+/// use seawall::call::{Credential, Upstream};
+/// use seawall::fallback::{FallbackLayer, Route, Routes, Target};
+///
+/// let routes = Routes::builder()
+///     .upstream(Upstream::new("one", "https://api.one.example/v1")?.credential(Credential::bearer("key")?))
+///     .upstream(Upstream::new("two", "https://api.two.example/v1")?)
+///     .route(Route::to("chat").target(Target::at("one").model("large")).target(Target::at("two").model("big")))
+///     .build()?;
+/// let layer = FallbackLayer::new(routes);
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct FallbackLayer<C = StatusClassifier, M = BodyEnd> {
     rules: Arc<Rules<C>>,

@@ -15,6 +15,18 @@ use crate::verdict::{Class, Verdict};
 /// The target that served a call, and what became of those before it.
 ///
 /// Over HTTP an extension of the response: `response.extensions().get::<Served>()`.
+///
+/// ```
+/// use seawall::fallback::Served;
+///
+/// fn tell<B>(response: &http::Response<B>) {
+///     if let Some(served) = response.extensions().get::<Served>() {
+///         let upstream = served.target().upstream().name();
+///         println!("{upstream} served it; before that: {}", served.attempts());
+///     }
+/// }
+/// # tell(&http::Response::new(()));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Served {
     pub(super) target: Arc<Target>,
@@ -46,6 +58,18 @@ impl Served {
 ///
 /// Over HTTP an extension of the response of a chain that is exhausted; otherwise the end of the refusal's
 /// [`source`](Error::source) chain, where [`Attempts::find`] finds it.
+///
+/// ```
+/// use seawall::BoxError;
+/// use seawall::fallback::Attempts;
+///
+/// fn tell(error: &BoxError) {
+///     for attempt in Attempts::find(&**error).into_iter().flat_map(Attempts::as_slice) {
+///         println!("{}: {:?}", attempt.target().upstream().name(), attempt.verdict());
+///     }
+/// }
+/// # tell(&"no refusal".into());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Attempts(pub(super) Vec<Attempt>);
 

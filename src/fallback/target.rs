@@ -11,6 +11,16 @@ use crate::call::{Key, Upstream};
 use crate::config_error::ConfigError;
 
 /// An upstream and the model to ask there, with what is special about it. Read only: [`Target::at`] begins to build one.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::fallback::{Route, Target};
+///
+/// let route = Route::to("chat")
+///     .target(Target::at("one").model("large").timeout(Duration::from_secs(20)).attempts(2))
+///     .target(Target::at("two").model("long").context(1_000_000));
+/// # let _ = route;
+/// ```
 #[derive(Debug)]
 pub struct Target {
     pub(super) upstream: Arc<Upstream>,

@@ -9,6 +9,15 @@ use crate::verdict::{Class, Reason, Scope, Verdict};
 /// By default after those that another target may not have: throttled, transient, stalled, exhausted, unfit, and refusals
 /// of our own layers. Not after `Denied` and `Invalid`: a credential that is not accepted is a fault to be seen, and a bad
 /// request stays bad. What the provider believes its caller gave up stays given up.
+///
+/// ```
+/// use seawall::Class;
+/// use seawall::fallback::Triggers;
+///
+/// // Another credential may be accepted; one that is at its limit is waited for.
+/// let triggers = Triggers::default().on(Class::Denied).not_on(Class::Throttled);
+/// # let _ = triggers;
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Triggers {

@@ -10,6 +10,16 @@ use crate::config_error::ConfigError;
 use crate::rng::Rng;
 
 /// Injects faults into an HTTP service; see [the module](crate::fault).
+///
+/// ```
+/// use seawall::fault::{FaultLayer, Inject};
+///
+/// let layer = FaultLayer::builder().rate(0.05, Inject::reset()).seed(1).build()?;
+/// let handle = layer.handle();
+/// handle.on(); // the game begins
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FaultLayer {
     handle: FaultHandle,

@@ -25,6 +25,26 @@ pub trait PerKey: Clone {
 }
 
 /// How the key of a request is found. No key at all is a key of its own.
+///
+/// ```
+/// use seawall::bulkhead::BulkheadLayer;
+/// use seawall::call::Key;
+/// use seawall::gate::Keys;
+///
+/// /// One state for each host.
+/// #[derive(Clone, Copy, Debug)]
+/// struct ByHost;
+///
+/// impl<B> Keys<http::Request<B>> for ByHost {
+///     fn key(&self, request: &http::Request<B>) -> Option<Key> {
+///         request.uri().host().map(Key::from)
+///     }
+/// }
+///
+/// let layer = BulkheadLayer::builder(16).keyed(ByHost).build()?;
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 pub trait Keys<Req> {
     /// The key whose state decides about this request.
     fn key(&self, request: &Req) -> Option<Key>;

@@ -152,6 +152,30 @@ pub enum End {
 ///
 /// It is settled exactly once, also when the call is cancelled or panics. It has no type parameters for requests and
 /// responses, so that a body can carry it; what it wants to know of the response's head it learns through [`Heads`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use seawall::call::Outcome;
+/// use seawall::gate::{End, Follow, Heads, Permit};
+///
+/// /// Counts what is under way.
+/// struct Counted(Arc<AtomicUsize>);
+///
+/// impl Permit for Counted {
+///     fn settle(&mut self, end: End, _: Option<&Outcome>) {
+///         self.0.fetch_sub(1, Ordering::Relaxed);
+///         println!("it ended: {end:?}");
+///     }
+/// }
+///
+/// // What the head says is of no matter: it goes on to the end of the body.
+/// impl<Res, E> Heads<Res, E> for Counted {
+///     fn head(&mut self, _: Result<&Res, &E>) -> Follow {
+///         Follow::Body
+///     }
+/// }
+/// ```
 pub trait Permit: Sized {
     /// The attempt is over. `outcome` is what was read of the response, where somebody reads it.
     ///

@@ -11,6 +11,16 @@ use crate::verdict::{Classify, Verdict};
 ///
 /// The codes mean what [`provider::grpc::of_status`](crate::provider::grpc::of_status) says; the wait is read from
 /// `RetryInfo`, `grpc-retry-pushback-ms` and the usual headers.
+///
+/// ```
+/// use seawall::circuit_breaker::CircuitBreakerLayer;
+/// use seawall::grpc::StatusClassifier;
+///
+/// // Around a closure that calls a generated client.
+/// let layer = CircuitBreakerLayer::builder().classify(StatusClassifier::default()).build()?.at_head();
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatusClassifier;
 

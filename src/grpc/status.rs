@@ -14,6 +14,13 @@ use crate::refusal::{BoxError, Failure, Refusal, find};
 /// knows of other errors, which is `UNKNOWN` for most.
 ///
 /// Above all layers, as `.map_err(grpc::status)`; without it, tonic makes `UNKNOWN` of a refusal.
+///
+/// ```
+/// use seawall::{BoxError, Refusal, RefusalKind, grpc};
+///
+/// let status = grpc::status(BoxError::from(Refusal::new(RefusalKind::Full)));
+/// assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+/// ```
 pub fn status(error: impl Into<BoxError>) -> Status {
     let error = error.into();
     match find(&*error) {

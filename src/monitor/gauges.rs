@@ -8,6 +8,23 @@ use crate::monitor::BreakerState;
 /// A handle whose state can be shown: of a bulkhead, a token bucket, a circuit breaker, or of your own.
 ///
 /// Give it to [`Monitor::watch`](super::Monitor::watch); it is asked at each snapshot, outside any lock.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use seawall::monitor::{Gauge, Gauges, Monitor};
+///
+/// #[derive(Clone, Default)]
+/// struct Connections(Arc<AtomicU64>);
+///
+/// impl Gauges for Connections {
+///     fn gauges(&self) -> Vec<Gauge> {
+///         vec![Gauge::InFlight(self.0.load(Ordering::Relaxed))]
+///     }
+/// }
+///
+/// Monitor::new().watch("connections", Connections::default());
+/// ```
 pub trait Gauges: Send + Sync {
     /// How it stands now. Reading must change nothing.
     fn gauges(&self) -> Vec<Gauge>;

@@ -22,6 +22,20 @@ use crate::time::{self, Instant};
 /// Counts what calls and attempts come to, listens to the layers, and tells: see the [module](crate::monitor).
 ///
 /// A handle: its clones share all. Give one clone to every layer as its observer.
+///
+/// ```
+/// use seawall::bulkhead::BulkheadLayer;
+/// use seawall::monitor::Monitor;
+/// use tower::ServiceBuilder;
+///
+/// let monitor = Monitor::new();
+/// let bulkhead = BulkheadLayer::builder(16).observer(monitor.clone()).build()?;
+/// monitor.watch("models", bulkhead.gate().clone());
+/// let layers = ServiceBuilder::new().layer(monitor.layer()).layer(monitor.attempts()).layer(bulkhead);
+/// println!("{}", monitor.snapshot());
+/// # let _ = layers;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct Monitor {
     /// For calls and for attempts: one for each processor. Each has a reference count of its own, so that threads do not

@@ -12,6 +12,17 @@ use crate::verdict::Class;
 ///
 /// `{}` prints a table to be read in a terminal; [`prometheus`](Self::prometheus) writes what Prometheus scrapes. With
 /// the feature `serde` it can be serialised, and [`json`](Self::json) writes it.
+///
+/// ```
+/// use seawall::monitor::Monitor;
+///
+/// let snapshot = Monitor::new().snapshot();
+/// assert_eq!(snapshot.calls.hour.count(), 0);
+/// assert_eq!(snapshot.calls.hour.success_rate(), None, "of nothing there is no rate");
+/// println!("{snapshot}");
+/// let page = snapshot.prometheus();
+/// # let _ = page;
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

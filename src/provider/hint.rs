@@ -39,6 +39,18 @@ pub const LONGEST: Duration = Duration::from_secs(31 * 86_400);
 /// `wall` is the time since the Unix epoch, for values that are dates; the response's own `Date` goes before it, so
 /// that no difference between two clocks lengthens or swallows a wait. Of the body at most
 /// [`BODY_LIMIT`](super::BODY_LIMIT) bytes are read.
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, HeaderValue};
+/// use seawall::provider::hint;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("retry-after", HeaderValue::from_static("20"));
+/// headers.insert("retry-after-ms", HeaderValue::from_static("1500"));
+/// let wall = Duration::from_secs(1_795_953_600);
+/// assert_eq!(hint::read(&headers, b"", wall), Some(Duration::from_millis(1500)));
+/// ```
 #[must_use]
 pub fn read(headers: &HeaderMap, body: &[u8], wall: Duration) -> Option<Duration> {
     let now = now(headers, wall);

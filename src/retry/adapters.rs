@@ -125,6 +125,17 @@ impl<P> fmt::Debug for FromTower<P> {
 /// It decides, waits and is bounded as in our own layer. What tower's layer does otherwise stays so: the first attempt is sent
 /// as the caller made it, so that an idempotency key or an attempt's number stands in the repeated ones only; the failed
 /// response is gone before the wait, but the readied service is the caller's own.
+///
+/// ```
+/// use seawall::call::CallBody;
+/// use seawall::retry::{IntoTower, RetryPolicy};
+/// use tower::ServiceBuilder;
+///
+/// let service = ServiceBuilder::new()
+///     .retry(IntoTower::new(RetryPolicy::llm()))
+///     .service_fn(|_: http::Request<CallBody>| async { Ok::<_, seawall::BoxError>(http::Response::new(())) });
+/// # let _ = service;
+/// ```
 pub struct IntoTower<P> {
     policy: Arc<P>,
     number: u32,

@@ -18,6 +18,15 @@ use crate::refusal::Label;
 /// [`RetryPolicy::http`].
 ///
 /// `H` says how far a response is read before it is judged: to its head, or as a [`HoldLayer`] says.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::retry::{RetryLayer, RetryPolicy};
+///
+/// // Also a stream that fails before its first content is repeated.
+/// let layer = RetryLayer::new(RetryPolicy::llm()).until_content();
+/// # let _ = layer;
+/// ```
 pub struct RetryLayer<P = RetryPolicy, H = Identity> {
     rules: Arc<Rules<P>>,
     hold: H,

@@ -27,6 +27,20 @@ use crate::verdict::{Class, Classify, Reach, Verdict};
 /// deadline? is there a token in the budget? On the first *no* the caller gets the failure as it is.
 ///
 /// `C` judges results, `R` reads and copies requests. A clone shares the budget, and draws other random numbers.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::retry::RetryPolicy;
+///
+/// let policy = RetryPolicy::builder()
+///     .attempts(5)
+///     .ambiguous(true)
+///     .patience(Duration::from_secs(20))
+///     .build()?;
+/// assert!(RetryPolicy::builder().attempts(0).build().is_err(), "the first attempt counts");
+/// # let _ = policy;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone)]
 pub struct RetryPolicy<C = HeadClassifier, R = Described> {
     pub(super) settings: Settings,

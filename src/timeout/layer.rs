@@ -16,6 +16,16 @@ use crate::refusal::{Label, Phase, Refusal, RefusalKind};
 use crate::time::{self, Instant};
 
 /// Ends what takes too long; see [the module](crate::timeout).
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::timeout::TimeoutLayer;
+///
+/// // Outermost: two minutes for the whole call. On a server: whatever is too late is a 504.
+/// let client = TimeoutLayer::new(Duration::from_secs(120));
+/// let server = TimeoutLayer::new(Duration::from_secs(120)).respond();
+/// # let _ = (client, server);
+/// ```
 #[derive(Clone, Debug)]
 pub struct TimeoutLayer<R = Described, M = BodyEnd> {
     pub(super) settings: Arc<Settings>,

@@ -5,6 +5,18 @@ use std::time::Duration;
 use crate::call::Call;
 
 /// How long a phase may take: always the same, or longer for a larger call.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::call::{Call, Estimate};
+/// use seawall::timeout::Limit;
+///
+/// let limit = Limit::by_size(Duration::from_secs(30), Duration::from_millis(500)).at_most(Duration::from_secs(120));
+/// let mut call = Call::default();
+/// call.estimate = Some(Estimate::new(20_000, 80_000));
+/// assert_eq!(limit.of(Some(&call)), Duration::from_secs(40));
+/// assert_eq!(limit.of(None), Duration::from_secs(30));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     base: Duration,

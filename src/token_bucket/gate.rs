@@ -118,6 +118,25 @@ pub(super) struct State<U, R> {
 /// A token bucket: a handle, whose clones share one state.
 ///
 /// See the [module](crate::token_bucket).
+///
+/// ```
+/// use std::num::NonZeroU64;
+/// use std::time::Duration;
+/// use seawall::token_bucket::{Quota, TokenBucketLayer};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), seawall::ConfigError> {
+/// let per_minute = |n| Quota::per_minute(NonZeroU64::new(n).expect("not zero"));
+/// let bucket = TokenBucketLayer::new(per_minute(60)).gate().clone();
+/// assert_eq!(bucket.level("requests").map(|level| level.available), Some(10));
+/// // A new contract with the provider, while calls run.
+/// bucket.set_quota("requests", per_minute(600))?;
+/// // Nobody calls for a minute.
+/// bucket.pause(Duration::from_secs(60));
+/// assert_eq!(bucket.paused_for(), Duration::from_secs(60));
+/// # Ok(())
+/// # }
+/// ```
 pub struct TokenBucket<U = Upstream, R = Described> {
     pub(super) state: Arc<State<U, R>>,
     pub(super) stripes: Option<Stripes<U, R>>,

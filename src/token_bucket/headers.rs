@@ -76,6 +76,16 @@ impl<U, R> Levels for TokenBucket<U, R> {
 ///
 /// Made by [`TokenBucketLayer::headers`](crate::token_bucket::TokenBucketLayer::headers), and put outside of that layer,
 /// so that refusals carry them too.
+///
+/// ```
+/// use std::num::NonZeroU64;
+/// use seawall::token_bucket::{Quota, TokenBucketLayer};
+/// use tower::ServiceBuilder;
+///
+/// let bucket = TokenBucketLayer::new(Quota::per_minute(NonZeroU64::new(60).expect("not zero")));
+/// let layers = ServiceBuilder::new().layer(bucket.headers()).layer(bucket.respond());
+/// # let _ = layers;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HeadersLayer<G> {
     gate: G,

@@ -9,6 +9,19 @@ use crate::token_bucket::quota::Quota;
 /// Keeps calls within limits of requests, tokens or anything else.
 ///
 /// See the [module](crate::token_bucket). All services that it makes share one bucket, or one a key.
+///
+/// ```
+/// use std::num::NonZeroU64;
+/// use seawall::gate::ByTenant;
+/// use seawall::token_bucket::{Quota, TokenBucketLayer};
+///
+/// // On a server: ten requests a second for each tenant, and nobody waits.
+/// let ten = NonZeroU64::new(10).expect("not zero");
+/// let layer =
+///     TokenBucketLayer::builder().requests(Quota::per_second(ten)).refuse().keyed(ByTenant).build()?.respond();
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucketLayer<G = TokenBucket, M = BodyEnd> {
     gate: G,

@@ -16,6 +16,18 @@ use crate::verdict::Verdict;
 /// goes on writing to it while the body passes. Who holds a permit looks here when the head is there and again at the
 /// end. A library with its own response type writes one itself and returns it from
 /// [`Answer::outcome`](crate::call::Answer::outcome).
+///
+/// ```
+/// use seawall::call::Outcome;
+///
+/// // Above the outcome layer, when the body has been read.
+/// fn tell<B>(response: &http::Response<B>) {
+///     if let Some(outcome) = Outcome::of(response) {
+///         println!("{:?} to the head, {:?} tokens", outcome.to_head(), outcome.usage().total());
+///     }
+/// }
+/// # tell(&http::Response::new(()));
+/// ```
 #[derive(Debug)]
 pub struct Outcome {
     sent: Instant,

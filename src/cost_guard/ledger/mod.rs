@@ -191,6 +191,35 @@ pub type Marks = [Option<Mark>; MOST_BUDGETS];
 /// [`MemoryLedger`] is one; one of your own can keep its accounts in a store that several processes share. All its
 /// operations are safe to repeat. `settle` and `release` are called from drops too: they must not block and cannot fail, so a ledger
 /// with a store behind it queues them; what its queue cannot take it settles at the full amount, rather than lose it.
+///
+/// ```
+/// use seawall::cost_guard::ledger::{Ask, Ledger, Marks, MemoryLedger, Reservation};
+/// use seawall::cost_guard::{Budget, CostGuardLayer, PriceTable, Spender, Usd, Window};
+///
+/// /// Accounts in memory, and a line in a journal for each settlement.
+/// #[derive(Clone)]
+/// struct Journal(MemoryLedger);
+///
+/// impl Ledger for Journal {
+///     type Hold = <MemoryLedger as Ledger>::Hold;
+///     type Later = <MemoryLedger as Ledger>::Later;
+///
+///     fn budgets(&self) -> &[Budget] { self.0.budgets() }
+///     fn is_spent(&self) -> bool { self.0.is_spent() }
+///     fn reserve(&self, ask: &Ask<'_>) -> Reservation<Self::Hold, Self::Later> { self.0.reserve(ask) }
+///     fn release(&self, hold: &Self::Hold) { self.0.release(hold) }
+///     fn charge(&self, spender: &Spender<'_>, cost: Usd) { self.0.charge(spender, cost) }
+///     fn settle(&self, hold: &Self::Hold, cost: Usd, marks: Option<&mut Marks>) {
+///         println!("{} cost {cost}", hold.id().get()); // over a network: send it to a queue, and return
+///         self.0.settle(hold, cost, marks);
+///     }
+/// }
+///
+/// let ledger = MemoryLedger::builder().budget(Budget::new(Usd::dollars(10), Window::DAY)).build()?;
+/// let layer = CostGuardLayer::builder().prices(PriceTable::new()).ledger(Journal(ledger)).build()?;
+/// # let _ = layer;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 pub trait Ledger: Clone + Send + Sync + 'static {
     /// A reservation, with its identity and amount.
     type Hold: Send + 'static;

@@ -12,6 +12,19 @@ use crate::money::{MoneyError, Rate, Usd};
 ///
 /// A model is found by its key in the file (`gemini/gemini-3.8-flash`), and by its provider and bare name.
 ///
+/// ```
+/// use seawall::cost_guard::loaders;
+///
+/// let file = br#"{
+///     "gpt-4o": {"mode": "chat", "input_cost_per_token": 2.5e-6, "output_cost_per_token": 1e-5, "max_output_tokens": 16384},
+///     "odd": {"mode": "chat", "input_cost_per_token": -1}
+/// }"#;
+/// let (prices, report) = loaders::litellm(file)?;
+/// assert!(prices.price(None, "gpt-4o").is_some() && prices.price(None, "odd").is_none());
+/// println!("{report:?}");
+/// # Ok::<(), loaders::LoadError>(())
+/// ```
+///
 /// # Errors
 ///
 /// Where the file is too large, cut off, or not of that shape.

@@ -13,6 +13,16 @@ use crate::money::{MoneyError, Rate};
 /// A model is found by its provider and name, and by `provider/name`; the bare name alone says too little, since many
 /// providers sell the same model at other prices.
 ///
+/// ```
+/// use seawall::cost_guard::loaders;
+///
+/// let file = br#"{"groq": {"id": "groq", "models": {"m": {"id": "m", "cost": {"input": 0.59, "output": 0.79}}}}}"#;
+/// let (prices, _) = loaders::models_dev(file)?;
+/// assert!(prices.price(None, "groq/m").is_some());
+/// assert!(prices.price(None, "m").is_none(), "whose it is, is not said");
+/// # Ok::<(), loaders::LoadError>(())
+/// ```
+///
 /// # Errors
 ///
 /// Where the file is too large, cut off, or not of that shape.

@@ -21,6 +21,19 @@ pub enum Timing {
 }
 
 /// When to alert. [`Rules::default`] holds the usual thresholds; each can be changed, or left out with `None`.
+///
+/// ```
+/// use std::time::Duration;
+/// use seawall::monitor::{Monitor, Rules, Timing};
+///
+/// let rules = Rules::default()
+///     .success_critical(0.9)
+///     .slow((Timing::End, Duration::from_secs(20)))
+///     .fallbacks(None);
+/// let monitor = Monitor::builder().rules(rules).on_alert(|alert| eprintln!("{alert}")).build()?;
+/// # let _ = monitor;
+/// # Ok::<(), seawall::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "rules do nothing until a monitor is built with them"]
 pub struct Rules {

@@ -71,6 +71,18 @@ impl ContentEncoding {
 }
 
 /// Decodes a copy of a body as its frames pass; see the [module](self).
+///
+/// ```
+/// use seawall::provider::{Decoder, Encoding};
+///
+/// let mut decoder = Decoder::new(Encoding::Gzip);
+/// let mut decoded = Vec::new();
+/// # let frames: [&[u8]; 0] = [];
+/// for frame in frames {
+///     decoder.feed(frame, |bytes| decoded.extend_from_slice(bytes));
+/// }
+/// assert!(!decoder.has_stopped(), "the limit was not reached, and nothing was malformed");
+/// ```
 #[derive(Debug)]
 pub struct Decoder {
     coding: Coding,

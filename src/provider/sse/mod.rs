@@ -39,6 +39,28 @@ pub trait Sink {
 }
 
 /// An incremental parser of server-sent events; see the [module](self).
+///
+/// ```
+/// use seawall::provider::sse::{Parser, Sink};
+///
+/// /// Keeps all events, each with a line feed behind it.
+/// #[derive(Default)]
+/// struct Events(Vec<u8>);
+///
+/// impl Sink for Events {
+///     fn event(&mut self, name: &[u8], data: &[u8]) {
+///         self.part(name, data);
+///         self.end(name, true);
+///     }
+///     fn part(&mut self, _: &[u8], data: &[u8]) { self.0.extend_from_slice(data) }
+///     fn end(&mut self, _: &[u8], _: bool) { self.0.push(b'\n') }
+/// }
+///
+/// let (mut parser, mut events) = (Parser::new(), Events::default());
+/// parser.feed(b"data: one\n\ndata: tw", &mut events);
+/// parser.feed(b"o\n\n", &mut events);
+/// assert_eq!(events.0, b"one\ntwo\n");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Parser {
     state: State,

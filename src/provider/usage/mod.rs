@@ -26,6 +26,13 @@ use crate::call::Usage;
 /// The usage that a JSON body reports, wherever its API puts it; empty if it reports none or is not JSON.
 ///
 /// For a body that comes in frames, see [`BodyReader`].
+///
+/// ```
+/// use seawall::provider::usage;
+///
+/// let used = usage::of_json(br#"{"usage": {"prompt_tokens": 12, "completion_tokens": 30}}"#);
+/// assert_eq!((used.input, used.output, used.total()), (Some(12), Some(30), Some(42)));
+/// ```
 #[must_use]
 pub fn of_json(body: &[u8]) -> Usage {
     let mut reader = BodyReader::new();
