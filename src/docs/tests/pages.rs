@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{MemoryLedger, Settings, minute};
 use crate::bulkhead::BulkheadLayer;
 use crate::call::IntakeLayer;
-use crate::circuit_breaker::{CircuitBreaker, SettingsBuilder};
-use crate::gate::{ByUpstream, Keyed};
+use crate::circuit_breaker::{CircuitBreaker, CircuitBreakerLayer, SettingsBuilder};
+use crate::gate::{Admission, ByUpstream, Gate, Keyed};
 use crate::retry::{self, RetryPolicy};
 use crate::token_bucket::TokenBucketLayer;
 
@@ -208,4 +208,27 @@ fn each_layer_has_an_example_or_leads_to_one() {
         }
     }
     assert!(layers > 12, "{layers}");
+}
+
+/// Who refuses the second of two calls, and what its documents call it.
+#[track_caller]
+fn named<G: Gate<http::Request<()>>>(gate: &G, source: &str, says: &str) {
+    let _first = gate.admit(&mut http::Request::new(()));
+    let Admission::Refused(refusal) = gate.admit(&mut http::Request::new(())) else {
+        panic!("not refused: {says}");
+    };
+    let name = format!("`{}`", refusal.name());
+    assert!(says.contains(&name), "{name} is not in {says}");
+    assert!(read(source).contains(says), "{says}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_without_a_name_has_the_one_of_its_documents() {
+    let bulkhead = BulkheadLayer::new(0);
+    named(bulkhead.gate(), "src/bulkhead/layer.rs", "Default: `bulkhead`.");
+    let bucket = TokenBucketLayer::builder().requests(minute(1)).refuse().build().unwrap();
+    named(bucket.gate(), "src/token_bucket/builder.rs", "Default: `token_bucket`.");
+    let breaker = CircuitBreakerLayer::new();
+    breaker.gate().force_open();
+    named(breaker.gate(), "src/circuit_breaker/layer.rs", "(default `circuit_breaker`)");
 }
