@@ -59,6 +59,10 @@ where
         self.own.iter().map(|(_, policy)| most(policy)).fold(most(&self.common), NonZeroU32::max)
     }
 
+    fn share(&self, request: &Req) -> Option<NonZeroU32> {
+        Policy::<Req, Res, E>::share(&self.common, request)
+    }
+
     fn begin(&self, request: &mut Req) {
         self.of(request).begin(request);
     }

@@ -312,6 +312,20 @@ async fn a_retry_policy_under_an_upstream_wins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn retries_make_no_more_attempts_than_the_chain_gives_a_target() {
+    let config = json(
+        r#"{ "upstreams": { "a": { "base_url": "http://a.test" }, "b": { "base_url": "http://b.test" } },
+             "routes": [{ "model": "m", "targets": [{ "upstream": "a" }, { "upstream": "b" }] }],
+             "retry": { "attempts": 4, "base": "1ms" } }"#,
+    );
+    let (seen, client) = provider(&["a.test", "b.test"]);
+    let (client, _) = config.unwrap().client(client).unwrap();
+    assert_eq!(client.oneshot(chat("m")).await.unwrap().status(), 503);
+    let hosts: Vec<_> = seen.lock().unwrap().iter().map(|(uri, ..)| uri[7..8].to_owned()).collect();
+    assert_eq!(hosts, ["a", "a", "a", "b", "b", "b"], "six in all");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_upstream_that_is_out_or_full_is_asked_last() {
     let config = json(
         r#"{ "upstreams": {
