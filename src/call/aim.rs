@@ -3,14 +3,17 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::mem;
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, Uri};
+use smallvec::SmallVec;
 
 use crate::call::credential::{percent_decode, percent_encode};
 use crate::call::upstream::{key_of, set};
-use crate::call::{Call, CallBody, Describe, Key, SecretPlaces, Upstream};
+use crate::call::{Call, CallBody, Describe, Key, SecretPlaces, Upstream, packed};
 
 /// Where a request is aimed at.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +107,21 @@ pub trait Aim: Sized {
     ///
     /// This request cannot be sent there; it may still fit another destination.
     fn aim(&self, at: &Destination<'_>) -> Result<Self, Misfit>;
+
+    /// Aims this request itself, and keeps what it was if another try may follow: what the first try asks for, which as a
+    /// rule is the last one. A misfit leaves it as it is.
+    #[doc(hidden)]
+    #[inline]
+    fn aim_away(&mut self, at: &Destination<'_>, keep: bool) -> Result<Option<Self>, Misfit> {
+        let aimed = self.aim(at)?;
+        let original = mem::replace(self, aimed);
+        Ok(keep.then_some(original))
+    }
+
+    /// Makes what was kept the original again.
+    #[doc(hidden)]
+    #[inline]
+    fn unpack(&mut self) {}
 }
 
 /// Over HTTP:
@@ -117,60 +135,104 @@ pub trait Aim: Sized {
 /// - The [`Call`] among the extensions names the model and the upstream.
 impl Aim for Request<CallBody> {
     fn aim(&self, at: &Destination<'_>) -> Result<Self, Misfit> {
-        if !self.body().is_replayable() {
-            return Err(Misfit::NotReplayable);
-        }
-        let (path, in_path) = aim_path(self.uri().path(), at.model);
-        let in_query = at.model.is_some() && self.uri().query().is_some_and(names_model);
-        let (body, rewritten) = aim_body(self, at.model, in_path || in_query)?;
-
-        let mut aimed = Request::new(body);
+        let changes = Changes::of(self, at)?;
+        let mut aimed = Self::default();
         *aimed.method_mut() = self.method().clone();
         *aimed.version_mut() = self.version();
         *aimed.headers_mut() = self.headers().clone();
         *aimed.extensions_mut() = self.extensions().clone();
-        *aimed.uri_mut() = aim_uri(self, &path, in_query, at).ok_or(Misfit::TooLong)?;
+        changes.make(&mut aimed, at);
+        Ok(aimed)
+    }
 
-        let keep = at.upstream.own_credential().kept_header();
-        let length = length_of(aimed.body());
-        let headers = aimed.headers_mut();
-        for name in at.secrets.headers().iter().filter(|name| Some(*name) != keep) {
-            headers.remove(name);
+    fn aim_away(&mut self, at: &Destination<'_>, keep: bool) -> Result<Option<Self>, Misfit> {
+        let changes = Changes::of(self, at)?;
+        let body = mem::take(self.body_mut());
+        let kept = keep.then(|| packed::pack(self, body));
+        changes.make(self, at);
+        Ok(kept)
+    }
+
+    fn unpack(&mut self) {
+        packed::unpack_http(self);
+    }
+}
+
+/// What is another thing at a destination. The length and the URL may be parts of one buffer with the body.
+struct Changes {
+    body: CallBody,
+    uri: Uri,
+    /// How long the body is, where it is another one.
+    length: Option<HeaderValue>,
+}
+
+impl Changes {
+    fn of(request: &Request<CallBody>, at: &Destination<'_>) -> Result<Self, Misfit> {
+        let (body, uri) = (request.body(), request.uri());
+        if !body.is_replayable() {
+            return Err(Misfit::NotReplayable);
         }
-        if let Some(name) = keep {
-            mark_sensitive(headers, name);
+        let (path, in_path) = aim_path(uri.path(), at.model);
+        let query = uri.query().unwrap_or_default();
+        let in_query = at.model.filter(|_| names_model(query));
+        let query = in_query.map_or(query.into(), |model| aim_query(query, model, at.secrets));
+        let keep = |key: &str| in_query.is_some() || !at.secrets.has_query(key);
+        let own = at.upstream.own_credential().own_query();
+        let write_uri =
+            |write: &mut dyn FnMut(&str)| at.upstream.write_joined(&path, &query, keep, own, write);
+        let mut room = 0;
+        write_uri(&mut |part| room += part.len());
+        let write_uri = |out: &mut Vec<u8>| write_uri(&mut |part| out.extend_from_slice(part.as_bytes()));
+
+        let model = other_model(request, at.model);
+        let rewritten = model.and_then(|model| {
+            body.with_model_and(model.as_str(), DIGITS + room, |length, out| {
+                out.extend_from_slice(decimal(length, &mut [0; DIGITS]));
+                write_uri(out);
+            })
+        });
+        let uri = |text: Bytes| at.upstream.uri_of(text).ok_or(Misfit::TooLong);
+        if let Some((body, mut text)) = rewritten {
+            let length = body.bytes().map_or(0, Bytes::len);
+            let length = text.split_to(decimal(length, &mut [0; DIGITS]).len());
+            let length = HeaderValue::from_maybe_shared(length).expect("digits are legal in a header");
+            return Ok(Self { body, uri: uri(text)?, length: Some(length) });
         }
+        // The URL alone names it, as at Gemini and Azure; or nothing does, where a list is asked for.
+        let elsewhere = in_path || in_query.is_some() || body.bytes().is_some_and(Bytes::is_empty);
+        if model.is_some() && !elsewhere {
+            return Err(Misfit::NotRewritable);
+        }
+        let mut text = Vec::with_capacity(room);
+        write_uri(&mut text);
+        Ok(Self { body: body.clone(), uri: uri(Bytes::from(text))?, length: None })
+    }
+
+    fn make(self, request: &mut Request<CallBody>, at: &Destination<'_>) {
+        let length = length_of(&self.body);
+        *request.body_mut() = self.body;
+        *request.uri_mut() = self.uri;
+        let headers = request.headers_mut();
+        remove_secrets(headers, at);
         at.upstream.dress(headers);
-        frame(headers, length, rewritten);
-        if let Some(call) = aimed.call_mut() {
+        match self.length {
+            Some(value) => frame_by(headers, length, |_| value, true),
+            None => frame(headers, length, false),
+        }
+        if let Some(call) = request.call_mut() {
             call.upstream = Some(at.upstream.name().clone());
             if let Some(model) = at.model {
                 call.model = Some(model.clone());
             }
         }
-        Ok(aimed)
     }
 }
 
-/// The body for this model, and whether it is another one.
-fn aim_body(
-    request: &Request<CallBody>,
-    model: Option<&Key>,
-    in_url: bool,
-) -> Result<(CallBody, bool), Misfit> {
-    let body = request.body();
-    let Some(model) = model else { return Ok((body.clone(), false)) };
+/// The model that a body is to name instead of its own.
+fn other_model<'a>(request: &Request<CallBody>, model: Option<&'a Key>) -> Option<&'a Key> {
     let asked = request.extensions().get::<Call>().and_then(|call| call.model.as_ref());
     // A repeated name is made one even where the last of them fits.
-    if asked == Some(model) && !body.has_repeated_model() {
-        return Ok((body.clone(), false));
-    }
-    match body.with_model(model.as_str()) {
-        Some(body) => Ok((body, true)),
-        // The URL alone names it, as at Gemini and Azure; or nothing does, where a list is asked for.
-        None if in_url || body.bytes().is_some_and(bytes::Bytes::is_empty) => Ok((body.clone(), false)),
-        None => Err(Misfit::NotRewritable),
-    }
+    model.filter(|model| asked != Some(*model) || request.body().has_repeated_model())
 }
 
 /// The path with this model in the place of the one it names, and whether it names one.
@@ -191,10 +253,9 @@ fn aim_path<'a>(path: &'a str, model: Option<&Key>) -> (Cow<'a, str>, bool) {
 /// Where a path names a model: `/models/<model>:method`, `/model/<model>/method`, `/deployments/<model>/…`.
 fn model_in_path(path: &str) -> Option<(usize, usize)> {
     let (mut start, mut at) = (None, 0);
-    for segment in path.split('/') {
-        let end = at + segment.len();
-        let is_before = matches!(segment, "models" | "model" | "deployments");
-        if is_before && at > 0 && end < path.len() {
+    for end in memchr::memchr_iter(b'/', path.as_bytes()) {
+        let is_before = matches!(path.get(at..end), Some("models" | "model" | "deployments"));
+        if is_before && at > 0 {
             start = Some(end + 1);
         }
         at = end + 1;
@@ -211,7 +272,7 @@ fn model_in_path(path: &str) -> Option<(usize, usize)> {
 }
 
 /// The model that a URL names: in its path, else in its query.
-pub(super) fn model_of_uri(uri: &http::Uri) -> Option<Key> {
+pub(super) fn model_of_uri(uri: &Uri) -> Option<Key> {
     if let Some((start, end)) = model_in_path(uri.path()) {
         return uri.path().get(start..end).map(|name| Key::from(percent_decode(name)));
     }
@@ -224,22 +285,26 @@ fn names_model(query: &str) -> bool {
     query.split('&').any(|pair| key_of(pair) == "model")
 }
 
-fn aim_uri(
-    request: &Request<CallBody>,
-    path: &str,
-    in_query: bool,
-    at: &Destination<'_>,
-) -> Option<http::Uri> {
-    let query = request.uri().query().unwrap_or_default();
-    let keep = |key: &str| !(at.secrets.has_query(key) || in_query && key == "model");
-    let own = at.upstream.own_credential().own_query();
-    match at.model.filter(|_| in_query) {
-        None => at.upstream.join_parts(path, query, keep, own),
-        Some(model) => {
-            let kept: Vec<&str> = query.split('&').filter(|pair| keep(key_of(pair))).collect();
-            let query = [&kept.join("&"), "&model=", &percent_encode(model.as_str(), b"")].concat();
-            at.upstream.join_parts(path, &query, |_| true, own)
-        }
+/// The query with this model in the place of the one it names, and without secrets.
+fn aim_query<'a>(query: &str, model: &Key, secrets: &SecretPlaces) -> Cow<'a, str> {
+    let keep = |key: &str| !(secrets.has_query(key) || key == "model");
+    let kept: Vec<&str> = query.split('&').filter(|pair| keep(key_of(pair))).collect();
+    [&kept.join("&"), "&model=", &percent_encode(model.as_str(), b"")].concat().into()
+}
+
+/// Removes what proves callers' identity elsewhere, but for what this destination is to see of it.
+fn remove_secrets(headers: &mut HeaderMap, at: &Destination<'_>) {
+    let credential = at.upstream.own_credential();
+    let keep = credential.kept_header();
+    // The name of the own one is replaced.
+    let own = credential.own_header().map(|(name, _)| name);
+    let found: SmallVec<[&HeaderName; 4]> =
+        headers.keys().filter_map(|name| at.secrets.find_header(name)).collect();
+    for name in found.into_iter().filter(|name| Some(*name) != keep && Some(*name) != own) {
+        headers.remove(name);
+    }
+    if let Some(name) = keep {
+        mark_sensitive(headers, name);
     }
 }
 
@@ -251,15 +316,26 @@ fn mark_sensitive(headers: &mut HeaderMap, name: &HeaderName) {
 
 /// The length of a body that is all there and has no trailers.
 fn length_of(body: &CallBody) -> Option<usize> {
-    body.bytes().filter(|_| body.trailers().is_none()).map(bytes::Bytes::len)
+    body.bytes().filter(|_| body.trailers().is_none()).map(Bytes::len)
 }
 
 /// Makes the headers that describe the body true again.
 pub(super) fn frame(headers: &mut HeaderMap, length: Option<usize>, rewritten: bool) {
+    let value = |length| HeaderValue::from_bytes(decimal(length, &mut [0; DIGITS]));
+    let value = |length| value(length).expect("digits are legal in a header");
+    frame_by(headers, length, value, rewritten);
+}
+
+fn frame_by(
+    headers: &mut HeaderMap,
+    length: Option<usize>,
+    value: impl FnOnce(usize) -> HeaderValue,
+    rewritten: bool,
+) {
     if let Some(length) = length {
         let chunked = headers.remove(TRANSFER_ENCODING).is_some();
         if chunked || headers.contains_key(CONTENT_LENGTH) {
-            set(headers, &CONTENT_LENGTH, decimal(length));
+            set(headers, &CONTENT_LENGTH, value(length));
         }
     }
     if rewritten {
@@ -275,14 +351,20 @@ pub(super) fn remove_digests(headers: &mut HeaderMap) {
         HeaderName::from_static("digest"),
         HeaderName::from_static("content-md5"),
     ];
-    for name in &DIGESTS {
+    // None has any of them, as a rule, nor a name of such a length.
+    let may_be = |name: &&HeaderName| matches!(name.as_str().len(), 6 | 11 | 14);
+    let digest = |name: &HeaderName| DIGESTS.iter().find(|digest| *digest == name);
+    let found: SmallVec<[&HeaderName; 4]> = headers.keys().filter(may_be).filter_map(digest).collect();
+    for name in found {
         headers.remove(name);
     }
 }
 
-/// A number as a header, in one allocation.
-fn decimal(mut number: usize) -> HeaderValue {
-    let mut digits = [b'0'; 20];
+/// The digits of the largest number.
+const DIGITS: usize = 20;
+
+/// A number in digits.
+fn decimal(mut number: usize, digits: &mut [u8; DIGITS]) -> &[u8] {
     let mut start = digits.len();
     for (at, digit) in digits.iter_mut().enumerate().rev() {
         *digit = b"0123456789"[number % 10];
@@ -292,7 +374,7 @@ fn decimal(mut number: usize) -> HeaderValue {
             break;
         }
     }
-    HeaderValue::from_bytes(digits.get(start..).unwrap_or_default()).expect("digits are legal in a header")
+    digits.get(start..).unwrap_or_default()
 }
 
 #[cfg(test)]

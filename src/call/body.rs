@@ -13,6 +13,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::call::model::{self, Place};
+use crate::call::packed::Packed;
 use crate::refusal::BoxError;
 pub(crate) use failed::BodyFailed;
 use recorded::Recorded;
@@ -51,6 +52,8 @@ pub struct CallBody {
 enum Content {
     Whole(Whole),
     Recorded(Recorded),
+    /// All of a request that is kept, its own body among it. Nobody sends it.
+    Packed(Box<Packed>),
 }
 
 /// Bytes that are all there, and how much of them was handed out.
@@ -111,6 +114,7 @@ impl CallBody {
         match &self.content {
             Content::Whole(_) => true,
             Content::Recorded(recorded) => recorded.is_intact(),
+            Content::Packed(packed) => packed.body.is_replayable(),
         }
     }
 
@@ -119,6 +123,7 @@ impl CallBody {
         match &self.content {
             Content::Whole(_) => true,
             Content::Recorded(recorded) => recorded.fits(),
+            Content::Packed(packed) => packed.body.fits(),
         }
     }
 
@@ -127,7 +132,7 @@ impl CallBody {
     pub fn bytes(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Whole(whole) => Some(&whole.data),
-            Content::Recorded(_) => None,
+            Content::Recorded(_) | Content::Packed(_) => None,
         }
     }
 
@@ -136,7 +141,7 @@ impl CallBody {
     pub fn trailers(&self) -> Option<&HeaderMap> {
         match &self.content {
             Content::Whole(whole) => whole.trailers.as_deref(),
-            Content::Recorded(_) => None,
+            Content::Recorded(_) | Content::Packed(_) => None,
         }
     }
 
@@ -145,17 +150,57 @@ impl CallBody {
     /// for JSON.
     #[must_use]
     pub fn with_model(&self, name: &str) -> Option<Self> {
+        self.with_model_and(name, 0, |_, _| {}).map(|(body, _)| body)
+    }
+
+    /// The same, and what `write` is to put behind it, which is told the body's length and needs so much room: in the same
+    /// buffer as a small body, so that both are one allocation and one count, of which any part is cloned at no cost.
+    pub(super) fn with_model_and(
+        &self,
+        name: &str,
+        room: usize,
+        write: impl FnOnce(usize, &mut Vec<u8>),
+    ) -> Option<(Self, Bytes)> {
+        // The buffer lives as long as anybody keeps a part of it, the URL in a log for example.
+        const SMALL: usize = 64 << 10;
         let Content::Whole(whole) = &self.content else { return None };
         let place = match self.model {
             Model::At(place) => place,
             Model::Unread => model::find(&whole.data)?,
             Model::Absent => return None,
         };
-        let data = Bytes::from(model::rewrite_at(&whole.data, place, name)?);
+        let (data, more) = if whole.data.len() <= SMALL {
+            let mut data = model::rewrite_at(&whole.data, place, name, room)?;
+            let length = data.len();
+            write(length, &mut data);
+            let mut data = Bytes::from(data);
+            let more = if data.len() > length { data.split_off(length) } else { Bytes::new() };
+            (data, more)
+        } else {
+            let data = model::rewrite_at(&whole.data, place, name, 0)?;
+            let mut more = Vec::with_capacity(room);
+            write(data.len(), &mut more);
+            (Bytes::from(data), Bytes::from(more))
+        };
         let content = Content::Whole(Whole { data, trailers: whole.trailers.clone(), sent: Sent::Nothing });
         // The name has another length now: whoever rewrites this one again looks for it anew.
         let model = if matches!(place, Place::Json { .. }) { Model::Unread } else { Model::Absent };
-        Some(Self { content, model })
+        Some((Self { content, model }, more))
+    }
+
+    pub(super) fn packed(packed: Box<Packed>) -> Self {
+        Self { content: Content::Packed(packed), model: Model::Absent }
+    }
+
+    /// The request that this is all of, if it is one.
+    pub(super) fn take_packed(&mut self) -> Option<Box<Packed>> {
+        if !matches!(self.content, Content::Packed(_)) {
+            return None;
+        }
+        match std::mem::take(self).content {
+            Content::Packed(packed) => Some(packed),
+            _ => None,
+        }
     }
 
     /// Whether the model is named more than once, so that readers may disagree on it.
@@ -175,7 +220,7 @@ impl Clone for CallBody {
     fn clone(&self) -> Self {
         let content = match &self.content {
             Content::Whole(whole) => Content::Whole(Whole { sent: Sent::Nothing, ..whole.clone() }),
-            Content::Recorded(recorded) => Content::Recorded(recorded.clone()),
+            other => other.clone(),
         };
         Self { content, model: self.model }
     }
@@ -216,6 +261,7 @@ impl Body for CallBody {
         match &mut self.content {
             Content::Whole(whole) => Poll::Ready(whole.next().map(Ok)),
             Content::Recorded(recorded) => recorded.poll_frame(cx),
+            Content::Packed(packed) => Pin::new(&mut packed.body).poll_frame(cx),
         }
     }
 
@@ -223,6 +269,7 @@ impl Body for CallBody {
         match &self.content {
             Content::Whole(whole) => whole.is_over(),
             Content::Recorded(recorded) => recorded.is_end_stream(),
+            Content::Packed(packed) => packed.body.is_end_stream(),
         }
     }
 
@@ -233,6 +280,7 @@ impl Body for CallBody {
                 Sent::Data | Sent::All => SizeHint::with_exact(0),
             },
             Content::Recorded(recorded) => recorded.size_hint(),
+            Content::Packed(packed) => packed.body.size_hint(),
         }
     }
 }

@@ -143,13 +143,20 @@ fn secret_value(field: &'static str, secret: &str, text: &str) -> Result<HeaderV
 #[must_use]
 pub struct SecretPlaces {
     headers: Vec<HeaderName>,
+    /// The lengths of their names, one bit each.
+    lengths: u64,
     query: Vec<Box<str>>,
+}
+
+fn length_bit(name: &HeaderName) -> u64 {
+    1 << (name.as_str().len() & 63)
 }
 
 impl SecretPlaces {
     /// With this header too.
     pub fn and_header(mut self, name: HeaderName) -> Self {
         if !self.headers.contains(&name) {
+            self.lengths |= length_bit(&name);
             self.headers.push(name);
         }
         self
@@ -176,6 +183,14 @@ impl SecretPlaces {
 
     pub(super) fn headers(&self) -> &[HeaderName] {
         &self.headers
+    }
+
+    /// This header's name, where secrets stand in it.
+    #[inline]
+    pub(super) fn find_header(&self, name: &HeaderName) -> Option<&HeaderName> {
+        // Most names have another length than any of these.
+        let may_be = self.lengths & length_bit(name) != 0;
+        if may_be { self.headers.iter().find(|secret| *secret == name) } else { None }
     }
 
     /// Whether this key of a query, as it stands there, names a secret. Case does not matter.
@@ -211,7 +226,8 @@ impl Default for SecretPlaces {
             ["key", "api_key", "api-key", "apikey", "access_token", "token", "subscription-key"];
         let mut headers = vec![AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE];
         headers.extend(HEADERS.map(HeaderName::from_static));
-        Self { headers, query: QUERY.map(Box::from).into() }
+        let lengths = headers.iter().fold(0, |lengths, name| lengths | length_bit(name));
+        Self { headers, lengths, query: QUERY.map(Box::from).into() }
     }
 }
 

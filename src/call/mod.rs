@@ -72,6 +72,7 @@ mod multipart;
 pub(crate) mod noted;
 mod outcome;
 mod overrides;
+pub(crate) mod packed;
 pub(crate) mod time_left;
 pub mod tokens;
 mod upstream;

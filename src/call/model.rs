@@ -40,7 +40,7 @@ impl Place {
 /// ```
 #[must_use]
 pub fn rewrite_model(body: &[u8], model: &str) -> Option<Vec<u8>> {
-    rewrite_at(body, find(body)?, model)
+    rewrite_at(body, find(body)?, model, 0)
 }
 
 /// Where a JSON body names its model.
@@ -74,13 +74,14 @@ impl Found {
     }
 }
 
-/// The body with the name at this place replaced.
-pub(crate) fn rewrite_at(body: &[u8], place: Place, model: &str) -> Option<Vec<u8>> {
+/// The body with the name at this place replaced, and room for so many bytes behind it.
+pub(crate) fn rewrite_at(body: &[u8], place: Place, model: &str, room: usize) -> Option<Vec<u8>> {
     match place {
-        Place::Json { repeated: true, .. } => rewrite_each(body, model),
+        Place::Json { repeated: true, .. } => rewrite_each(body, model, room),
         Place::Json { start, end, .. } => {
             let (before, after) = (body.get(..start)?, body.get(end..)?);
-            let mut out = Vec::with_capacity(before.len() + json::quoted_len(model) + after.len());
+            let length = before.len() + json::quoted_len(model) + after.len();
+            let mut out = Vec::with_capacity(length + room);
             out.extend_from_slice(before);
             json::write_quoted(model, &mut out);
             out.extend_from_slice(after);
@@ -91,13 +92,19 @@ pub(crate) fn rewrite_at(body: &[u8], place: Place, model: &str) -> Option<Vec<u
             if model.contains(['\r', '\n']) {
                 return None;
             }
-            Some([body.get(..start)?, model.as_bytes(), body.get(end..)?].concat())
+            let parts = [body.get(..start)?, model.as_bytes(), body.get(end..)?];
+            let length: usize = parts.iter().map(|part| part.len()).sum();
+            let mut out = Vec::with_capacity(length + room);
+            for part in parts {
+                out.extend_from_slice(part);
+            }
+            Some(out)
         }
     }
 }
 
 /// Replaces the name in every top-level member `model` that is a string.
-fn rewrite_each(body: &[u8], model: &str) -> Option<Vec<u8>> {
+fn rewrite_each(body: &[u8], model: &str, room: usize) -> Option<Vec<u8>> {
     let mut length = body.len();
     let quoted = json::quoted_len(model);
     each_model(body, |text| {
@@ -106,7 +113,7 @@ fn rewrite_each(body: &[u8], model: &str) -> Option<Vec<u8>> {
         }
     })
     .ok()?;
-    let mut out = Vec::with_capacity(length);
+    let mut out = Vec::with_capacity(length + room);
     let mut copied = 0;
     each_model(body, |text| {
         if let Some(text) = text {

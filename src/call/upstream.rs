@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Uri, uri};
@@ -151,45 +152,51 @@ impl Upstream {
     /// `None` where both together are longer than a URL can be, 65 534 bytes.
     #[must_use]
     pub fn join(&self, uri: &Uri) -> Option<Uri> {
-        self.join_parts(uri.path(), uri.query().unwrap_or_default(), |_| true, None)
+        let each = |write: &mut dyn FnMut(&str)| {
+            self.write_joined(uri.path(), uri.query().unwrap_or_default(), |_| true, None, write);
+        };
+        // Twice, so that the text has its exact size: then it is one allocation and becomes the URL as it is.
+        let mut length = 0;
+        each(&mut |part| length += part.len());
+        let mut out = Vec::with_capacity(length);
+        each(&mut |part| out.extend_from_slice(part.as_bytes()));
+        self.uri_of(Bytes::from(out))
     }
 
-    /// The same, for a path and a query, with only those keys of the query that are to be kept and one more behind.
-    pub(super) fn join_parts(
+    /// Writes the path and query that are joined of these, with only those keys of the query that are to be kept and one
+    /// more behind.
+    pub(super) fn write_joined(
         &self,
         path: &str,
         query: &str,
         keep: impl Fn(&str) -> bool,
         more: Option<(&str, &str)>,
-    ) -> Option<Uri> {
+        mut write: impl FnMut(&str),
+    ) {
         let path = strip_segments(path, &self.strip);
         let path = if path == "/" { "" } else { path.get(overlap(&self.path, path)..).unwrap_or(path) };
         let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
+        let empty = self.path.is_empty() && path.is_empty();
+        [&*self.path, if empty { "/" } else { slash }, path].into_iter().for_each(&mut write);
         let own = |key: &str| pairs(&self.query).any(|pair| key_of(pair) == key);
-        let each = |write: &mut dyn FnMut(&str)| {
-            let empty = self.path.is_empty() && path.is_empty();
-            [&*self.path, if empty { "/" } else { slash }, path].into_iter().for_each(&mut *write);
-            let kept = pairs(query).filter(|pair| keep(key_of(pair)) && !own(key_of(pair)));
-            let mut separator = "?";
-            for pair in kept.chain(pairs(&self.query)) {
-                write(separator);
-                write(pair);
-                separator = "&";
-            }
-            if let Some((key, value)) = more {
-                [separator, key, "=", value].into_iter().for_each(&mut *write);
-            }
-        };
-        // Twice, so that the text has its exact size: then it is one allocation and becomes the URL as it is.
-        let mut length = 0;
-        each(&mut |part| length += part.len());
-        let mut out = String::with_capacity(length);
-        each(&mut |part| out.push_str(part));
-        let joined = PathAndQuery::from_maybe_shared(bytes::Bytes::from(out)).ok()?;
+        let kept = pairs(query).filter(|pair| keep(key_of(pair)) && !own(key_of(pair)));
+        let mut separator = "?";
+        for pair in kept.chain(pairs(&self.query)) {
+            write(separator);
+            write(pair);
+            separator = "&";
+        }
+        if let Some((key, value)) = more {
+            [separator, key, "=", value].into_iter().for_each(&mut write);
+        }
+    }
+
+    /// The URL here with this path and query; `None` where it is too long for one.
+    pub(super) fn uri_of(&self, path_and_query: Bytes) -> Option<Uri> {
         let mut parts = uri::Parts::default();
         parts.scheme = Some(self.scheme.clone());
         parts.authority = Some(self.authority.clone());
-        parts.path_and_query = Some(joined);
+        parts.path_and_query = Some(PathAndQuery::from_maybe_shared(path_and_query).ok()?);
         Uri::from_parts(parts).ok()
     }
 
@@ -222,7 +229,7 @@ impl fmt::Debug for Upstream {
 
 /// Makes this the one value of a header. A map that is full grows at an `insert` that only replaces; this does not.
 pub(super) fn set(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
-    let single = headers.get_all(name).iter().nth(1).is_none();
+    let single = headers.len() == headers.keys_len() || headers.get_all(name).iter().nth(1).is_none();
     match headers.get_mut(name) {
         Some(old) if single => *old = value,
         _ => drop(headers.insert(name, value)),

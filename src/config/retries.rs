@@ -46,11 +46,23 @@ where
     }
 
     fn decide(&self, attempt: &mut Attempt<'_, Req, Res, E>) -> Decision {
+        if attempt.verdict().is_success() {
+            return self.common.decide(attempt);
+        }
         self.of(attempt.request()).decide(attempt)
     }
 
     fn copy(&self, request: &Req) -> Option<Req> {
         self.of(request).copy(request)
+    }
+
+    fn keep(&self, request: &Req) -> Option<Req> {
+        self.of(request).keep(request)
+    }
+
+    fn unpack(&self, kept: &mut Req) {
+        // Each copies alike.
+        self.common.unpack(kept);
     }
 
     /// The most that any of them allows: each decides for itself when it has had enough.

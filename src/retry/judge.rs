@@ -237,7 +237,7 @@ where
         if most_attempts(policy, request) == 1 {
             run.spent = StopCause::Attempts;
         } else if policy.may_repeat(request) {
-            run.kept = policy.copy(request);
+            run.kept = policy.keep(request);
         } else {
             run.spent = StopCause::OptedOut;
         }
@@ -246,10 +246,11 @@ where
 
     /// What is sent now; a copy stays behind only if another attempt may follow this one.
     fn next_request(rules: &Rules<P>, run: &mut Run<Req>) -> Option<Req> {
-        let request = run.kept.take()?;
+        let mut request = run.kept.take()?;
+        rules.policy.unpack(&mut request);
         run.number = run.number.saturating_add(1);
         if run.number < most_attempts(&rules.policy, &request) {
-            run.kept = rules.policy.copy(&request);
+            run.kept = rules.policy.keep(&request);
             run.spent = StopCause::NotReplayable;
         } else {
             run.spent = StopCause::Attempts;
@@ -270,6 +271,9 @@ where
             }
             return Next::Done(give_up(rules, run, run.spent, verdict, output));
         };
+        if !verdict.is_success() {
+            rules.policy.unpack(request);
+        }
         // Whatever the policy might say: it would refuse again.
         if refused(&output).is_some() {
             return Next::Done(give_up(rules, run, StopCause::Refused, verdict, output));

@@ -118,7 +118,8 @@
 //! # What it costs
 //!
 //! A call that succeeds at once: one copy of the request and one shared count; no allocation and no clock (beyond what copying
-//! costs). No copy is made where no other attempt can follow. While it waits, a call holds its request and a timer: the failed
+//! costs; a request over HTTP with our [`CallBody`](crate::call::CallBody) is kept packed in one allocation, and made a request
+//! again only for another attempt). No copy is made where no other attempt can follow. While it waits, a call holds its request and a timer: the failed
 //! response, its connection, its permits and the inner service are gone before.
 //!
 //! Over HTTP the request's body is what matters: a [`CallBody`](crate::call::CallBody) is kept without copying its bytes, and

@@ -39,6 +39,21 @@ pub trait Policy<Req, Res, E> {
     /// Asked once before each attempt that another may follow, and never before one that none can follow.
     fn copy(&self, request: &Req) -> Option<Req>;
 
+    /// The same, in as little as the request can be made of again: by a policy that does not look at the request of an
+    /// attempt that succeeded.
+    #[doc(hidden)]
+    #[inline]
+    fn keep(&self, request: &Req) -> Option<Req> {
+        self.copy(request)
+    }
+
+    /// Makes what was kept the request again.
+    #[doc(hidden)]
+    #[inline]
+    fn unpack(&self, kept: &mut Req) {
+        let _ = kept;
+    }
+
     /// The most attempts, the first one included.
     fn max_attempts(&self) -> NonZeroU32 {
         DEFAULT_ATTEMPTS
@@ -241,6 +256,14 @@ where
 
     fn copy(&self, request: &Req) -> Option<Req> {
         (**self).copy(request)
+    }
+
+    fn keep(&self, request: &Req) -> Option<Req> {
+        (**self).keep(request)
+    }
+
+    fn unpack(&self, kept: &mut Req) {
+        (**self).unpack(kept);
     }
 
     fn max_attempts(&self) -> NonZeroU32 {

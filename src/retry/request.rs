@@ -5,7 +5,7 @@ use std::fmt;
 
 use http::Request;
 
-use crate::call::{Blind, CallBody, Describe, Described, Read};
+use crate::call::{Blind, CallBody, Describe, Described, Read, packed};
 
 /// How the ready-made policy reads a request and copies it: [`Described`], [`Blind`] or [`CopyWith`].
 #[diagnostic::on_unimplemented(
@@ -25,6 +25,20 @@ pub trait Repeat<Req> {
     /// A copy to be kept while the request is sent; `None` if it cannot be sent again.
     fn copy(&self, request: &Req) -> Option<Req>;
 
+    /// The same, in as little as the request can be made of again.
+    #[doc(hidden)]
+    #[inline]
+    fn keep(&self, request: &Req) -> Option<Req> {
+        self.copy(request)
+    }
+
+    /// Makes it the request again.
+    #[doc(hidden)]
+    #[inline]
+    fn unpack(&self, kept: &mut Req) {
+        let _ = kept;
+    }
+
     /// Whether a copy that was kept still has everything. A body that was recorded while it was first sent may not.
     fn is_whole(&self, kept: &Req) -> bool {
         let _ = kept;
@@ -43,6 +57,16 @@ macro_rules! by_clone {
         #[inline]
         fn copy(&self, request: &Req) -> Option<Req> {
             is_replayable(request).then(|| request.clone())
+        }
+
+        #[inline]
+        fn keep(&self, request: &Req) -> Option<Req> {
+            packed::keep(request)
+        }
+
+        #[inline]
+        fn unpack(&self, kept: &mut Req) {
+            packed::unpack(kept);
         }
 
         fn is_whole(&self, kept: &Req) -> bool {

@@ -220,6 +220,16 @@ where
     }
 
     #[inline]
+    fn keep(&self, request: &Req) -> Option<Req> {
+        self.repeat.keep(request)
+    }
+
+    #[inline]
+    fn unpack(&self, kept: &mut Req) {
+        self.repeat.unpack(kept);
+    }
+
+    #[inline]
     fn max_attempts(&self) -> NonZeroU32 {
         self.settings.most_attempts
     }

@@ -15,7 +15,7 @@
 //! A body that has not arrived yet is waited for *before* the inner service is asked for readiness again, so that nothing
 //! below is held back for a slow caller. Put a [timeout](crate::timeout) above if a caller may take its time for ever.
 //!
-//! It costs, for a body that is there at once, the read of its bytes and the boxes of two extensions; for one that arrives
+//! It costs, for a body that is there at once, the read of its bytes and three allocations for the extension; for one that arrives
 //! in pieces also a buffer and a clone of the inner service.
 //!
 //! ```

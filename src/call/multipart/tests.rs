@@ -35,9 +35,9 @@ fn b104_the_field_is_rewritten_and_the_boundary_and_the_file_stay() {
     assert!(read.estimate.by_reference, "how long the recording is nobody can say");
     assert_eq!(read.estimate.input_bytes, 10);
     for model in ["w", "whisper-large-v3-turbo", "whisper-small"] {
-        assert!(rewrite_at(&body, read.place.unwrap(), model).unwrap() == parts(model), "{model}");
+        assert!(rewrite_at(&body, read.place.unwrap(), model, 0).unwrap() == parts(model), "{model}");
     }
-    assert_eq!(rewrite_at(&body, read.place.unwrap(), "a\r\n--x"), None);
+    assert_eq!(rewrite_at(&body, read.place.unwrap(), "a\r\n--x", 0), None);
 }
 
 #[test]
