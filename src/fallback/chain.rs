@@ -1,6 +1,9 @@
 //! One call on its way through its targets: which one is next, and what became of those before.
 
+mod choose;
+
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
@@ -8,25 +11,24 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep_until};
 
-use super::health::Standing;
-use super::layer::Rules;
 use super::mode::Fact;
-use super::order::{self, Order, Pace, Set};
-use super::routes::{Built, Routes};
+use super::order::{Order, Pace, Set};
+use super::routes::Built;
 use super::served::{self, Attempt, Attempts, Served, Skip};
+use super::service::Course;
 use super::target::Target;
 use super::trigger::Away;
 use crate::call::commit::{Bounds, Goal};
-use crate::call::{Aim, Call, Commit, Describe, Destination};
+use crate::call::{Aim, Call, Commit, Describe, Destination, Misfit};
 use crate::deadline::Deadline;
 use crate::monitor::Event;
 use crate::refusal::{Phase, Previous, Refusal, RefusalKind};
 use crate::time::{self, Instant};
+use crate::timeout::tokens_of;
 use crate::verdict::{Class, Verdict};
 
 /// One call on its way. `R` is what is kept of a failed response.
 pub(super) struct Chain<R> {
-    routes: Routes,
     route: usize,
     current: usize,
     /// Asked, or not to be asked any more.
@@ -37,8 +39,8 @@ pub(super) struct Chain<R> {
     hops: u32,
     /// Only one target may be asked.
     single: bool,
-    /// How long content is waited for.
-    patience: Duration,
+    /// What the call amounts to: how long content is waited for.
+    tokens: u64,
     started: Option<Instant>,
     until: Option<Instant>,
     /// What only a call has that did not go well at once.
@@ -74,29 +76,27 @@ impl<R> Default for Cold<R> {
 impl<R> Chain<R> {
     /// A call that begins, and its route.
     #[inline]
-    pub(super) fn new<Req: Describe, C>(routes: Routes, request: &Req, rules: &Rules<C>) -> Option<Self> {
+    pub(super) fn new<Req: Describe, C>(request: &Req, course: &Course<C>) -> Option<Self> {
         let call = request.call();
         let model = call.and_then(|call| call.model.as_ref());
-        let route = routes.table().find(model.map(AsRef::as_ref))?;
-        let most = rules.max_attempts.get();
+        let route = course.routes.table().find(model.map(AsRef::as_ref))?;
+        let most = course.rules.max_attempts.get();
         let left = call.and_then(|call| call.most_attempts).map_or(most, |outer| outer.get().min(most));
-        let patience = rules.hold_time.of(call);
         let mut chain = Self {
-            routes,
             route,
             current: 0,
             gone: Set::default(),
             left,
             hops: 0,
             single: false,
-            patience,
+            tokens: tokens_of(call),
             started: None,
             until: None,
             cold: None,
         };
         if let Some(overrides) = request.overrides() {
             chain.single = overrides.is_single();
-            let targets = &chain.built()?.targets;
+            let targets = &chain.built(course)?.targets;
             let denied =
                 targets.iter().map(|target| !overrides.allows(target.upstream().name(), target.model()));
             chain.gone = Set::of(denied.enumerate().filter(|(_, denied)| *denied).map(|(at, _)| at));
@@ -104,12 +104,12 @@ impl<R> Chain<R> {
         Some(chain)
     }
 
-    fn built(&self) -> Option<&Built> {
-        self.routes.table().routes.get(self.route)
+    fn built<'c, C>(&self, course: &'c Course<C>) -> Option<&'c Built> {
+        course.routes.table().routes.get(self.route)
     }
 
-    fn target(&self, at: usize) -> Option<&Arc<Target>> {
-        self.built()?.targets.get(at)
+    fn target<'c, C>(&self, course: &'c Course<C>, at: usize) -> Option<&'c Arc<Target>> {
+        self.built(course)?.targets.get(at)
     }
 
     fn cold(&mut self) -> &mut Cold<R> {
@@ -128,62 +128,103 @@ impl<R> Chain<R> {
     }
 
     /// The targets that may still be asked.
-    fn open(&self) -> Set {
-        let count = self.built().map_or(0, |built| built.targets.len());
+    fn open<C>(&self, course: &Course<C>) -> Set {
         if self.left == 0 || (self.single && self.has_asked()) {
             return Set::default();
         }
-        Set::first(count).without(self.gone)
+        self.built(course).map_or(Set::default(), |built| built.all.without(self.gone))
     }
 
     /// Whether the original request is still of use.
-    pub(super) fn may_go_on(&self) -> bool {
-        !self.open().is_empty() && !self.single
+    pub(super) fn may_go_on<C>(&self, course: &Course<C>) -> bool {
+        !self.single && !self.open(course).is_empty()
+    }
+
+    /// Aims the request itself at the first target, and gives what is to be kept of it if another one may follow.
+    #[inline]
+    pub(super) fn first<Req: Aim + Describe, C>(
+        &mut self,
+        request: &mut Req,
+        course: &Course<C>,
+    ) -> Result<Option<Req>, NoTarget> {
+        let (original, mark) = self.aim(request, course, Req::aim_away).ok_or(NoTarget)?;
+        if let Some(call) = request.call_mut() {
+            mark.write(call);
+        }
+        Ok(original)
     }
 
     /// The request for the next target, if there is one.
-    pub(super) fn next<Req: Aim + Describe, C>(&mut self, original: &Req, rules: &Rules<C>) -> Option<Req> {
-        if self.has_asked() {
-            self.cold().deadline = original.deadline();
-            if self.out_of_time() {
-                return None;
-            }
+    pub(super) fn next<Req: Aim + Describe, C>(
+        &mut self,
+        original: &mut Req,
+        course: &Course<C>,
+    ) -> Option<Req> {
+        original.unpack();
+        self.cold().deadline = original.deadline();
+        if self.out_of_time() {
+            return None;
         }
+        let (mut request, mark) = self.aim(original, course, |original, at, _| original.aim(at))?;
+        if let Some(call) = request.call_mut() {
+            mark.write(call);
+        }
+        Some(request)
+    }
+
+    /// Finds a target at which the request can be aimed.
+    #[inline]
+    fn aim<Req: Describe, C, T>(
+        &mut self,
+        request: &mut Req,
+        course: &Course<C>,
+        aim: impl Fn(&mut Req, &Destination<'_>, bool) -> Result<T, Misfit>,
+    ) -> Option<(T, Mark)> {
         loop {
-            let (at, probe) = self.choose(original, rules)?;
+            let (at, probe) = self.choose(request, course)?;
             self.gone.insert(at);
-            let table = self.routes.table();
+            let others = if self.single { 0 } else { self.open(course).len() };
+            let table = course.routes.table();
             let target = table.routes.get(self.route)?.targets.get(at)?;
-            let mut destination = Destination::new(target.upstream()).secrets(&table.secrets);
-            if let Some(model) = target.model() {
-                destination = destination.model(model);
-            }
-            match original.aim(&destination) {
-                Ok(mut request) => {
-                    self.begin(at);
-                    let share = self.share(at);
-                    if let Some(call) = request.call_mut() {
-                        self.mark(call, share, probe);
-                    }
+            let share = self.share(target, others);
+            let another_target = others > 0 && self.left > share;
+            let destination =
+                Destination { upstream: target.upstream(), model: target.model(), secrets: &table.secrets };
+            match aim(request, &destination, another_target) {
+                Ok(aimed) => {
+                    self.begin(course, at);
                     self.left -= share;
-                    return Some(request);
+                    let failed_elsewhere = self.cold.as_ref().is_some_and(|cold| cold.failed_elsewhere);
+                    let hops = self.hops;
+                    return Some((aimed, Mark { another_target, probe, failed_elsewhere, share, hops }));
                 }
-                Err(misfit) => self.skip(at, Skip::Misfit(misfit)),
+                Err(misfit) => self.skip(course, at, Skip::Misfit(misfit)),
             }
         }
     }
 
     /// The clocks of an attempt at this target.
-    fn begin(&mut self, at: usize) {
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: what a first attempt has not begun need not be ended"
+    )]
+    fn begin<C>(&mut self, course: &Course<C>, at: usize) {
         self.current = at;
         self.hops += 1;
         (self.started, self.until) = (None, None);
         if let Some(cold) = &mut self.cold {
             cold.timer = None;
         }
-        let timeout = self.target(at).and_then(|target| target.timeout());
-        let timed = self.built().is_some_and(|built| built.order == Order::Fastest);
-        if timed || timeout.is_some() {
+        if self.built(course).is_some_and(|built| built.timed) {
+            self.begin_timed(course, at);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_timed<C>(&mut self, course: &Course<C>, at: usize) {
+        let timeout = self.target(course, at).and_then(|target| target.timeout());
+        if timeout.is_some() || self.built(course).is_some_and(|built| built.order == Order::Fastest) {
             let now = time::now();
             self.started = Some(now);
             self.until = timeout.and_then(|timeout| time::checked_add(now, timeout));
@@ -191,129 +232,26 @@ impl<R> Chain<R> {
     }
 
     /// How many attempts this target may have: its own number, else an even share; one is left for each other target.
-    fn share(&self, at: usize) -> u32 {
-        let others = if self.single { 0 } else { self.open().len() };
+    #[inline]
+    fn share(&self, target: &Target, others: u32) -> u32 {
         let most = self.left.saturating_sub(others).max(1);
-        match self.target(at).and_then(|target| target.attempts()) {
+        match target.attempts() {
             Some(attempts) => attempts.get().min(most),
             None => self.left.div_ceil(others + 1),
         }
         .min(self.left)
     }
 
-    fn mark(&self, call: &mut Call, share: u32, probe: bool) {
-        call.another_target = self.left > share && !self.open().is_empty() && !self.single;
-        call.probe = probe;
-        call.failed_elsewhere |= self.cold.as_ref().is_some_and(|cold| cold.failed_elsewhere);
-        call.most_attempts = std::num::NonZeroU32::new(share);
-        // Within another chain, what is no first target there is none here.
-        call.hop = Some(call.hop.unwrap_or(1).max(1).saturating_add(self.hops - 1));
-    }
-
-    /// The next target, and whether it is asked with a probe.
-    fn choose<Req: Describe, C>(&mut self, original: &Req, rules: &Rules<C>) -> Option<(usize, bool)> {
-        let fit = self.large_enough(original.call());
-        if fit.is_empty() {
-            return None;
-        }
-        if rules.health.is_empty() {
-            return self.pick(fit, original, rules).map(|at| (at, false));
-        }
-        self.choose_healthy(fit, original, rules)
-    }
-
-    /// Those whose context holds the request, as far as can be told. An estimate may err: where none is large enough, the
-    /// largest is asked rather than none.
-    fn large_enough(&mut self, call: Option<&Call>) -> Set {
-        let open = self.open();
-        let Some(tokens) = call.and_then(|call| call.estimate).map(|estimate| estimate.input_tokens) else {
-            return open;
-        };
-        let context = |at| self.target(at).and_then(|target| target.context());
-        let small = Set::of(open.iter().filter(|at| context(*at).is_some_and(|size| size < tokens)));
-        let fit = open.without(small);
-        if small.is_empty() || (fit.is_empty() && !self.has_asked()) {
-            let largest = small.iter().max_by_key(|at| (context(*at), std::cmp::Reverse(*at)));
-            return if small.is_empty() { fit } else { Set::of(largest.into_iter()) };
-        }
-        self.leave_out(small, Skip::Context);
-        fit
-    }
-
-    #[cold]
-    fn choose_healthy<Req: Describe, C>(
-        &mut self,
-        fit: Set,
-        original: &Req,
-        rules: &Rules<C>,
-    ) -> Option<(usize, bool)> {
-        let (mut serving, mut busy, mut out) = (Set::default(), Set::default(), Vec::new());
-        for at in fit.iter() {
-            let Some(target) = self.target(at) else { continue };
-            let standings = rules.health.iter().map(|health| health.standing(target));
-            match standings.fold(Standing::Serves, Standing::or) {
-                Standing::Serves => serving.insert(at),
-                Standing::Busy => busy.insert(at),
-                Standing::Out(left) => out.push((left.unwrap_or(Duration::MAX), at)),
-            }
-        }
-        let chosen = if serving.is_empty() { busy } else { serving };
-        let Some(at) = self.pick(chosen, original, rules) else {
-            let first = out.iter().min().map(|(_, at)| (*at, true)).filter(|_| !self.has_asked());
-            if first.is_none() {
-                for (_, at) in &out {
-                    self.tell(*at, Skip::Out);
-                }
-            }
-            return first;
-        };
-        for (_, passed) in out.iter().filter(|(_, passed)| *passed < at) {
-            self.tell(*passed, Skip::Out);
-        }
-        if !serving.is_empty() {
-            for passed in busy.iter().filter(|passed| *passed < at) {
-                self.tell(passed, Skip::Busy);
-            }
-        }
-        Some((at, false))
-    }
-
-    /// One of these, in the route's order or the call's own.
-    fn pick<Req: Describe, C>(&self, among: Set, original: &Req, rules: &Rules<C>) -> Option<usize> {
-        let built = self.built()?;
-        let each = among.iter().filter_map(|at| built.targets.get(at).map(|target| (at, target)));
-        if let Some(overrides) = original.overrides().filter(|overrides| overrides.orders()) {
-            let place = |target: &Target| overrides.place(target.upstream().name(), target.model());
-            let first = each.clone().filter_map(|(at, target)| place(target).map(|place| (place, at))).min();
-            if let Some((_, at)) = first {
-                return Some(at);
-            }
-        }
-        match built.order {
-            Order::Listed => among.iter().next(),
-            Order::Weighted => {
-                order::weighted(each.map(|(at, target)| (at, target.weight())), fastrand::u64(..))
-            }
-            Order::Cheapest => {
-                let price = |target: &Target| rules.price.as_ref()?(target, original.call());
-                order::least(each.map(|(at, target)| (at, price(target))))
-            }
-            Order::Fastest => {
-                order::fastest(each.map(|(at, target)| (at, target.pace.get())), fastrand::u64(..))
-            }
-        }
-    }
-
     /// Notes a failure; says whether another target may be asked after it.
-    pub(super) fn failed<C>(&mut self, fact: Fact, rules: &Rules<C>) -> bool {
-        let Some(target) = self.target(self.current).cloned() else { return false };
+    pub(super) fn failed<C>(&mut self, fact: Fact, course: &Course<C>) -> bool {
+        let Some(target) = self.target(course, self.current).cloned() else { return false };
         let verdict = fact.verdict;
         // What a request or one of our own layers is to blame for says nothing of the target's pace.
         let slow = matches!(verdict.class(), Class::Transient | Class::Stalled | Class::Throttled);
         if let Some(started) = self.started.filter(|_| slow) {
             target.pace.observe((time::now() - started).saturating_add(Pace::FAILURE));
         }
-        let away = target.settings.triggers.unwrap_or(rules.triggers).away(verdict);
+        let away = target.settings.triggers.unwrap_or(course.rules.triggers).away(verdict);
         let cold = self.cold();
         cold.last = Some(fact);
         // An answer that says no more than that something went wrong may be the request's own doing.
@@ -327,12 +265,12 @@ impl<R> Chain<R> {
         match away {
             Some(Away::OtherUpstream) => {
                 let same = |other: &Target| other.upstream().name() == target.upstream().name();
-                self.leave_out(self.those(same), Skip::Account);
+                self.leave_out(course, self.those(course, same), Skip::Account);
             }
             Some(Away::Larger) => {
                 let small =
                     |other: &Target| other.context().is_some_and(|size| Some(size) <= target.context());
-                self.leave_out(self.those(small), Skip::Context);
+                self.leave_out(course, self.those(course, small), Skip::Context);
             }
             Some(Away::Anywhere) | None => {}
         }
@@ -340,38 +278,46 @@ impl<R> Chain<R> {
     }
 
     /// The open targets of which this is true.
-    fn those(&self, is: impl Fn(&Target) -> bool) -> Set {
-        Set::of(self.open().iter().filter(|at| self.target(*at).is_some_and(|target| is(target))))
+    fn those<C>(&self, course: &Course<C>, is: impl Fn(&Target) -> bool) -> Set {
+        Set::of(
+            self.open(course).iter().filter(|at| self.target(course, *at).is_some_and(|target| is(target))),
+        )
     }
 
-    fn leave_out(&mut self, those: Set, why: Skip) {
+    fn leave_out<C>(&mut self, course: &Course<C>, those: Set, why: Skip) {
         for at in those.iter() {
             self.gone.insert(at);
-            self.skip(at, why);
+            self.skip(course, at, why);
         }
     }
 
     /// Notes once that a target was passed over; it may still be asked later.
-    fn tell(&mut self, at: usize, why: Skip) {
+    fn tell<C>(&mut self, course: &Course<C>, at: usize, why: Skip) {
         if !self.cold().told.contains(at) {
             self.cold().told.insert(at);
-            self.skip(at, why);
+            self.skip(course, at, why);
         }
     }
 
-    fn skip(&mut self, at: usize, why: Skip) {
-        if let Some(target) = self.target(at).cloned() {
+    fn skip<C>(&mut self, course: &Course<C>, at: usize, why: Skip) {
+        if let Some(target) = self.target(course, at).cloned() {
             self.cold().attempts.push(Attempt::skipped(target, why));
         }
     }
 
     /// Tells who listens that another target is asked.
-    pub(super) fn tell_hop<C>(&self, rules: &Rules<C>, from: usize) {
+    pub(super) fn tell_hop<C>(&self, course: &Course<C>, from: usize) {
         let verdict = self.cold.as_ref().and_then(|cold| cold.last).map(|fact| fact.verdict);
-        if let (Some(from), Some(to), Some(verdict)) = (self.target(from), self.target(self.current), verdict)
+        if let (Some(from), Some(to), Some(verdict)) =
+            (self.target(course, from), self.target(course, self.current), verdict)
         {
             let (from, to) = (from.upstream().name(), to.upstream().name());
-            rules.observers.raise(|| Event::FellOver { label: &rules.label, from, to, verdict });
+            course.rules.observers.raise(|| Event::FellOver {
+                label: &course.rules.label,
+                from,
+                to,
+                verdict,
+            });
         }
     }
 
@@ -389,19 +335,19 @@ impl<R> Chain<R> {
     }
 
     /// How far a good response is held back. `sent` is when it was asked for.
-    pub(super) fn plan<C>(&self, sent: Option<Instant>, rules: &Rules<C>) -> Option<(Goal, Bounds)> {
+    pub(super) fn plan<C>(&self, sent: Option<Instant>, course: &Course<C>) -> Option<(Goal, Bounds)> {
         let bounds = |bytes, until: Option<Instant>| Bounds {
             bytes,
             until: [until, self.until].into_iter().flatten().min(),
         };
-        match self.built()?.commit {
+        match self.built(course)?.commit {
             Commit::Head => None,
             Commit::FirstContent => {
                 let sent = sent.or(self.started).unwrap_or_else(time::now);
-                let until = time::checked_add(sent, self.patience);
-                Some((Goal::FirstContent, bounds(rules.hold_bytes, until)))
+                let until = time::checked_add(sent, course.rules.hold_time.of_tokens(self.tokens));
+                Some((Goal::FirstContent, bounds(course.rules.hold_bytes, until)))
             }
-            Commit::End => Some((Goal::End, bounds(rules.answer_bytes, None))),
+            Commit::End => Some((Goal::End, bounds(course.rules.answer_bytes, None))),
         }
     }
 
@@ -446,35 +392,35 @@ impl<R> Chain<R> {
     }
 
     /// What a served response says of itself. `to_content` is how long it took, where somebody measured.
-    pub(super) fn served(&mut self, early: bool) -> Option<Served> {
-        let target = self.target(self.current)?.clone();
+    pub(super) fn served<C>(&mut self, course: &Course<C>, early: bool) -> Option<Served> {
+        let target = self.target(course, self.current)?.clone();
         Some(Served { target, attempts: self.attempts(), early })
     }
 
     /// Learns how fast the target was.
     #[inline]
-    pub(super) fn learn(&self) {
-        if let (Some(started), Some(target)) = (self.started, self.target(self.current)) {
+    pub(super) fn learn<C>(&self, course: &Course<C>) {
+        if let (Some(started), Some(target)) = (self.started, self.target(course, self.current)) {
             target.pace.observe(time::now() - started);
         }
     }
 
     /// Tells who listens that the chain is exhausted.
-    pub(super) fn tell_end<C>(&self, rules: &Rules<C>) {
-        rules.observers.raise(|| {
+    pub(super) fn tell_end<C>(&self, course: &Course<C>) {
+        course.rules.observers.raise(|| {
             let cold = self.cold.as_ref();
             let asked = cold.map_or(0, |cold| served::asked(&cold.attempts));
             let verdict = cold.and_then(|cold| cold.last).map(|fact| fact.verdict);
-            Event::NoTargetLeft { label: &rules.label, asked, verdict }
+            Event::NoTargetLeft { label: &course.rules.label, asked, verdict }
         });
     }
 
     /// The refusal of a chain that is exhausted.
-    pub(super) fn refusal<C>(&mut self, rules: &Rules<C>) -> Refusal {
+    pub(super) fn refusal<C>(&mut self, course: &Course<C>) -> Refusal {
         // A target may be left where the time is not.
         let total = RefusalKind::TimedOut(Phase::Total);
         let kind = if self.out_of_time() { total } else { RefusalKind::NoTarget };
-        let refusal = Refusal::new(kind).with_label(rules.label.clone());
+        let refusal = Refusal::new(kind).with_label(course.rules.label.clone());
         let Some(cold) = self.cold.as_mut() else { return refusal };
         let retry_after = cold.retry_after;
         let attempts = Attempts(std::mem::take(&mut cold.attempts));
@@ -492,7 +438,31 @@ impl<R> Chain<R> {
     }
 }
 
+/// None of a route's targets may be asked.
+pub(super) struct NoTarget;
+
+/// What the layers below are told of an attempt.
+struct Mark {
+    another_target: bool,
+    probe: bool,
+    failed_elsewhere: bool,
+    share: u32,
+    /// How many targets were asked, this one included.
+    hops: u32,
+}
+
+impl Mark {
+    fn write(self, call: &mut Call) {
+        call.another_target = self.another_target;
+        call.probe = self.probe;
+        call.failed_elsewhere |= self.failed_elsewhere;
+        call.most_attempts = NonZeroU32::new(self.share);
+        // Within another chain, what is no first target there is none here.
+        call.hop = Some(call.hop.unwrap_or(1).max(1).saturating_add(self.hops - 1));
+    }
+}
+
 /// The refusal where there is not even a route.
-pub(super) fn no_target<C>(rules: &Rules<C>) -> Refusal {
-    Refusal::new(RefusalKind::NoTarget).with_label(rules.label.clone())
+pub(super) fn no_target<C>(course: &Course<C>) -> Refusal {
+    Refusal::new(RefusalKind::NoTarget).with_label(course.rules.label.clone())
 }

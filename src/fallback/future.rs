@@ -9,9 +9,8 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use super::chain::Chain;
-use super::layer::Rules;
 use super::mode::{Ends, Fact, Holds, Taken};
-use super::service::Shared;
+use super::service::{Course, Shared};
 use crate::call::commit::Held;
 use crate::call::{Aim, Describe};
 use crate::refusal::{Phase, Refusal, RefusalKind};
@@ -69,19 +68,19 @@ enum Next<Req> {
 
 impl<Req: Aim + Describe, R> Run<Req, R> {
     /// Notes a failure and finds what comes next.
-    fn failed<C>(&mut self, fact: Fact, rules: &Rules<C>) -> Next<Req> {
+    fn failed<C>(&mut self, fact: Fact, course: &Course<C>) -> Next<Req> {
         let Some(chain) = &mut self.chain else { return Next::Stop };
-        if !chain.failed(fact, rules) {
+        if !chain.failed(fact, course) {
             return Next::Stop;
         }
         let from = chain.current();
-        let next = self.original.as_ref().and_then(|original| chain.next(original, rules));
+        let next = self.original.as_mut().and_then(|original| chain.next(original, course));
         let Some(next) = next else {
-            chain.tell_end(rules);
+            chain.tell_end(course);
             return Next::Exhausted;
         };
-        chain.tell_hop(rules, from);
-        if !chain.may_go_on() {
+        chain.tell_hop(course, from);
+        if !chain.may_go_on(course) {
             self.original = None;
         }
         Next::Ask(next)
@@ -145,10 +144,8 @@ where
                 ready!(self.as_mut().poll_others(cx))
             };
             if let Some(answer) = step {
-                let mut this = self.as_mut().project();
-                this.state.set(State::Done);
                 // What was kept of the request's body is free from here on.
-                this.run.original = None;
+                self.as_mut().project().run.original = None;
                 return Poll::Ready(answer);
             }
         }
@@ -164,14 +161,17 @@ where
     /// The inner service has answered.
     #[inline]
     fn answered(mut self: Pin<&mut Self>, output: M::Output) -> Step<M, S, Req, C> {
-        let fact = M::judge(&self.shared.rules.classifier, &output);
+        let fact = M::judge(&self.shared.course.rules.classifier, &output);
         if !fact.verdict.is_success() {
             return self.failed(fact, output);
         }
         let mut this = self.as_mut().project();
-        let rules = &*this.shared.rules;
-        match M::take(output, |sent| this.run.chain().plan(sent, rules)) {
-            Taken::Response(response) => Some(Ok(self.serve(response, false))),
+        let course = &this.shared.course;
+        match M::take(output, |sent| this.run.chain().plan(sent, course)) {
+            Taken::Response(mut response) => {
+                self.serve(&mut response, false);
+                Some(Ok(response))
+            }
             Taken::Error(error) => Some(Err(error)),
             Taken::Held(held) => {
                 this.state.set(State::Holding { held });
@@ -191,14 +191,14 @@ where
             answered: false,
             hollow: false,
         };
-        match this.run.failed(fact, &this.shared.rules) {
+        match this.run.failed(fact, &this.shared.course) {
             Next::Ask(next) => {
                 this.state.set(State::Readying { inner: this.shared.fresh(), next });
                 None
             }
             Next::Exhausted if !this.run.chain().is_transparent() => Some(self.without_answer()),
             Next::Stop | Next::Exhausted => {
-                let label = this.shared.rules.label.clone();
+                let label = this.shared.course.rules.label.clone();
                 let refusal = Refusal::new(RefusalKind::TimedOut(Phase::Total)).with_label(label);
                 Some(M::refuse(*this.note, refusal))
             }
@@ -209,8 +209,8 @@ where
     #[cold]
     fn failed(mut self: Pin<&mut Self>, fact: Fact, output: M::Output) -> Step<M, S, Req, C> {
         let mut this = self.as_mut().project();
-        let rules = &*this.shared.rules;
-        match this.run.failed(fact, rules) {
+        let course = &this.shared.course;
+        match this.run.failed(fact, course) {
             Next::Ask(next) if fact.hollow => {
                 drop(output);
                 this.state.set(State::Readying { inner: this.shared.fresh(), next });
@@ -258,6 +258,14 @@ where
     /// The states of a call that was not answered at once by its first target.
     #[inline(never)]
     fn poll_others(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step<M, S, Req, C>> {
+        let step = ready!(self.as_mut().step(cx));
+        if step.is_some() {
+            self.project().state.set(State::Done);
+        }
+        Poll::Ready(step)
+    }
+
+    fn step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step<M, S, Req, C>> {
         let mut this = self.as_mut().project();
         Poll::Ready(match this.state.as_mut().project() {
             // ## Holding => (Holding | Readying | Done): the body, or a timer, registers the waker.
@@ -320,11 +328,11 @@ where
             Held::Failed(verdict) => verdict,
         };
         let mut this = self.as_mut().project();
-        let rules = &*this.shared.rules;
+        let course = &this.shared.course;
         // No status: that of the head was good, and says nothing of the failure.
         let next = this
             .run
-            .failed(Fact { verdict, status: None, refused: None, answered: true, hollow: true }, rules);
+            .failed(Fact { verdict, status: None, refused: None, answered: true, hollow: true }, course);
         match next {
             Next::Ask(next) => {
                 // The failed response goes, with all that it holds, before anything of the next attempt is reserved.
@@ -356,7 +364,7 @@ where
                 this.mode.exhausted(&mut response, || chain.attempts());
                 Ok(response)
             }
-            None => M::refuse(*this.note, chain.refusal(&this.shared.rules)),
+            None => M::refuse(*this.note, chain.refusal(&this.shared.course)),
         }
     }
 
@@ -369,19 +377,19 @@ where
     }
 
     fn commit(mut self: Pin<&mut Self>, early: bool) -> Step<M, S, Req, C> {
-        let response = self.as_mut().take_held()?;
-        Some(Ok(self.serve(response, early)))
+        let mut response = self.as_mut().take_held()?;
+        self.serve(&mut response, early);
+        Some(Ok(response))
     }
 
     /// A response that nothing replaces any more.
     #[inline]
-    fn serve(self: Pin<&mut Self>, mut response: M::Response, early: bool) -> M::Response {
+    fn serve(self: Pin<&mut Self>, response: &mut M::Response, early: bool) {
         let this = self.project();
-        let chain = this.run.chain();
-        chain.learn();
-        let served = || chain.served(early).expect("a call that was sent has a target");
-        this.mode.serve(&mut response, served, this.shared.rules.headers);
-        response
+        let (chain, course) = (this.run.chain(), &this.shared.course);
+        chain.learn(course);
+        let served = || chain.served(course, early).expect("a call that was sent has a target");
+        this.mode.serve(response, served, course.rules.headers);
     }
 }
 

@@ -64,28 +64,15 @@ impl RoutesHandle {
         self.0.lock().clone()
     }
 
-    /// The routes, and their version.
-    pub(super) fn load(&self) -> Cached {
+    /// The same, and their version.
+    pub(super) fn load(&self) -> (Routes, u64) {
         let current = self.0.lock();
-        Cached { version: self.0.version.load(Ordering::Acquire), routes: current.clone() }
+        (current.clone(), self.version())
     }
-}
 
-/// A service's own copy of the routes, so that a call takes no lock.
-#[derive(Clone)]
-pub(super) struct Cached {
-    version: u64,
-    routes: Routes,
-}
-
-impl Cached {
-    /// The routes of calls that begin now.
     #[inline]
-    pub(super) fn get(&mut self, handle: &RoutesHandle) -> &Routes {
-        if self.version != handle.0.version.load(Ordering::Acquire) {
-            *self = handle.load();
-        }
-        &self.routes
+    pub(super) fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
     }
 }
 

@@ -91,8 +91,13 @@ pub(super) struct Table {
 /// A route whose targets are found.
 pub(super) struct Built {
     pub(super) targets: Vec<Arc<Target>>,
+    pub(super) all: Set,
     pub(super) order: Order,
     pub(super) commit: Commit,
+    /// The smallest context that is known of a target; what is no larger fits everywhere.
+    pub(super) least_context: u64,
+    /// Whether it must be known when a target was asked.
+    pub(super) timed: bool,
 }
 
 impl Routes {
@@ -269,11 +274,11 @@ impl Table {
             return Err(ConfigError::new("", "is defined twice"));
         }
         let exact = (!pattern.contains('*')).then_some(&route.pattern);
-        let built = Built {
-            targets: targets(&route.targets, exact, upstreams)?,
-            order: route.order,
-            commit: route.commit,
-        };
+        let targets = targets(&route.targets, exact, upstreams)?;
+        let least_context = targets.iter().filter_map(|target| target.context()).min().unwrap_or(u64::MAX);
+        let timed = route.order == Order::Fastest || targets.iter().any(|target| target.timeout().is_some());
+        let all = Set::first(targets.len());
+        let built = Built { targets, all, order: route.order, commit: route.commit, least_context, timed };
         let at = self.routes.len();
         self.routes.push(built);
         match exact {

@@ -1,16 +1,16 @@
 //! The service that asks one target after the other.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use tower_service::Service;
 
 use super::chain::{Chain, no_target};
 use super::future::ResponseFuture;
-use super::handle::Cached;
 use super::layer::Rules;
 use super::mode::Ends;
+use super::routes::Routes;
 use crate::call::{Aim, Describe};
 use crate::gate::BodyEnd;
 use crate::verdict::StatusClassifier;
@@ -22,29 +22,73 @@ use crate::verdict::StatusClassifier;
 pub struct Fallback<S, C = StatusClassifier, M = BodyEnd> {
     inner: S,
     shared: Arc<Shared<S, C>>,
-    routes: Cached,
+    /// What is shared by whoever has heard of the last replacement of the routes.
+    latest: Arc<Mutex<Arc<Shared<S, C>>>>,
     mode: M,
 }
 
-/// What all clones share: the rules, and an inner service that is never polled.
+/// What all clones share, behind the one count that a call takes: its course, and an inner service that is never polled.
 pub(super) struct Shared<S, C> {
-    pub(super) rules: Arc<Rules<C>>,
+    pub(super) course: Course<C>,
     template: Mutex<S>,
 }
 
+/// By what a call goes: the rules, and the routes as they were when it began.
+pub(super) struct Course<C> {
+    pub(super) rules: Arc<Rules<C>>,
+    pub(super) routes: Routes,
+    version: u64,
+}
+
+impl<C> Course<C> {
+    fn new(rules: Arc<Rules<C>>) -> Self {
+        let (routes, version) = rules.routes.load();
+        Self { rules, routes, version }
+    }
+
+    #[inline]
+    fn is_latest(&self) -> bool {
+        self.version == self.rules.routes.version()
+    }
+}
+
 impl<S: Clone, C> Shared<S, C> {
+    fn new(template: S, rules: Arc<Rules<C>>) -> Arc<Self> {
+        Arc::new(Self { course: Course::new(rules), template: Mutex::new(template) })
+    }
+
     /// A clone of the inner service that was never polled.
     #[cold]
     pub(super) fn fresh(&self) -> S {
-        self.template.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.template).clone()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<S: Clone, C, M> Fallback<S, C, M> {
     pub(super) fn new(inner: S, rules: Arc<Rules<C>>, mode: M) -> Self {
-        let routes = rules.routes.load();
-        let template = Mutex::new(inner.clone());
-        Self { inner, shared: Arc::new(Shared { rules, template }), routes, mode }
+        let shared = Shared::new(inner.clone(), rules);
+        let latest = Arc::new(Mutex::new(shared.clone()));
+        Self { inner, shared, latest, mode }
+    }
+
+    /// The routes were replaced.
+    #[cold]
+    fn renew(&mut self) {
+        let template = self.shared.fresh();
+        let mut latest = lock(&self.latest);
+        let newest = match &*latest {
+            newest if newest.course.is_latest() => newest.clone(),
+            _ => Shared::new(template, self.shared.course.rules.clone()),
+        };
+        let old = std::mem::replace(&mut *latest, newest.clone());
+        drop(latest);
+        // Outside the lock: it may be the last to hold an inner service.
+        drop(old);
+        self.shared = newest;
     }
 }
 
@@ -76,38 +120,40 @@ where
     }
 
     #[inline]
-    fn call(&mut self, request: Req) -> Self::Future {
-        let rules = &*self.shared.rules;
-        let mode = (self.mode, self.mode.note(&request));
-        let routes = self.routes.get(&rules.routes).clone();
-        let chain = Chain::new(routes, &request, rules);
-        let (chain, aimed) = match chain {
-            Some(mut chain) => {
-                let aimed = chain.next(&request, rules);
-                (Some(chain), aimed)
-            }
-            None => (None, None),
-        };
-        match (chain, aimed) {
-            (Some(chain), Some(aimed)) => {
-                // Nothing of it is kept that no target can get any more.
-                let original = if chain.may_go_on() { Some(request) } else { None };
-                let future = self.mode.call(&mut self.inner, aimed);
-                ResponseFuture::calling(mode, self.shared.clone(), chain, original, future)
-            }
-            (chain, _) => {
-                // What the readied instance had reserved is free for others.
-                self.inner = self.shared.fresh();
-                let refusal = match chain {
-                    Some(mut chain) => {
-                        chain.tell_end(rules);
-                        chain.refusal(rules)
-                    }
-                    None => no_target(rules),
-                };
-                ResponseFuture::refused(mode, self.shared.clone(), refusal)
-            }
+    fn call(&mut self, mut request: Req) -> Self::Future {
+        if !self.shared.course.is_latest() {
+            self.renew();
         }
+        let course = &self.shared.course;
+        let mode = (self.mode, self.mode.note(&request));
+        let Some(mut chain) = Chain::new(&request, course) else { return self.refuse(mode, None) };
+        let Ok(original) = chain.first(&mut request, course) else { return self.refuse(mode, Some(chain)) };
+        let future = self.mode.call(&mut self.inner, request);
+        ResponseFuture::calling(mode, self.shared.clone(), chain, original, future)
+    }
+}
+
+impl<S: Clone, C, M> Fallback<S, C, M> {
+    #[cold]
+    fn refuse<Req>(
+        &mut self,
+        mode: (M, M::Note),
+        chain: Option<Chain<M::Response>>,
+    ) -> ResponseFuture<S, C, M, Req>
+    where
+        M: Ends<S, Req, C>,
+    {
+        // What the readied instance had reserved is free for others.
+        self.inner = self.shared.fresh();
+        let course = &self.shared.course;
+        let refusal = match chain {
+            Some(mut chain) => {
+                chain.tell_end(course);
+                chain.refusal(course)
+            }
+            None => no_target(course),
+        };
+        ResponseFuture::refused(mode, self.shared.clone(), refusal)
     }
 }
 
@@ -117,7 +163,7 @@ impl<S: Clone, C, M: Clone> Clone for Fallback<S, C, M> {
         Self {
             inner: self.inner.clone(),
             shared: self.shared.clone(),
-            routes: self.routes.clone(),
+            latest: self.latest.clone(),
             mode: self.mode.clone(),
         }
     }
@@ -127,7 +173,7 @@ impl<S: fmt::Debug, C, M> fmt::Debug for Fallback<S, C, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fallback")
             .field("inner", &self.inner)
-            .field("rules", &self.shared.rules)
+            .field("rules", &self.shared.course.rules)
             .finish_non_exhaustive()
     }
 }

@@ -48,10 +48,11 @@ impl Limit {
     /// The limit for a call of which this is known.
     #[must_use]
     pub fn of(&self, call: Option<&Call>) -> Duration {
-        let tokens = call.map_or(0, |call| {
-            let input = call.estimate.map_or(0, |estimate| estimate.input_tokens);
-            input.saturating_add(call.output_bound.unwrap_or(0))
-        });
+        self.of_tokens(tokens_of(call))
+    }
+
+    /// The limit of a call of so many tokens.
+    pub(crate) fn of_tokens(&self, tokens: u64) -> Duration {
         // Nanoseconds of the growth, in 128 bits: 2^64 tokens times 2^94 ns would not fit, and saturates.
         let growth = self.per_1k_tokens.as_nanos().saturating_mul(u128::from(tokens)) / 1_000;
         let growth = u64::try_from(growth).map_or(Duration::MAX, Duration::from_nanos);
@@ -66,6 +67,14 @@ impl Limit {
     pub(crate) fn is_zero(&self) -> bool {
         self.base.min(self.most).is_zero()
     }
+}
+
+/// The tokens that go in by estimate, and those that may come out.
+#[inline]
+pub(crate) fn tokens_of(call: Option<&Call>) -> u64 {
+    let Some(call) = call else { return 0 };
+    let input = call.estimate.map_or(0, |estimate| estimate.input_tokens);
+    input.saturating_add(call.output_bound.unwrap_or(0))
 }
 
 impl From<Duration> for Limit {

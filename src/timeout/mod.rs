@@ -73,5 +73,6 @@ pub use body::TimeoutBody;
 pub use future::TimeoutFuture;
 pub use layer::{TimeoutBuilder, TimeoutLayer};
 pub use limit::Limit;
+pub(crate) use limit::tokens_of;
 pub use mode::Ends;
 pub use service::Timeout;

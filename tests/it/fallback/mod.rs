@@ -4,6 +4,7 @@ mod behaviours;
 mod cancel;
 mod cases;
 mod health;
+mod kept;
 mod orders;
 mod own;
 pub(crate) mod provider;
