@@ -45,6 +45,12 @@ impl<T> Stripes<T> {
         &self.0[thread_number() & (self.0.len() - 1)]
     }
 
+    /// The state, for who keeps no hold on it.
+    #[inline]
+    pub(crate) fn state(&self) -> &T {
+        &self.0[0]
+    }
+
     /// Whether this is the only handle, and no permit holds a stripe.
     pub(crate) fn are_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && self.0.iter().all(|stripe| Arc::strong_count(stripe) == 1)

@@ -25,6 +25,7 @@ pub struct Key(CompactString);
 impl Key {
     /// The key as text.
     #[must_use]
+    #[inline]
     pub fn as_str(&self) -> &str {
         &self.0
     }

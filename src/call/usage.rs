@@ -58,6 +58,7 @@ impl Usage {
 
     /// Input and output together, as far as they are known.
     #[must_use]
+    #[inline]
     pub fn total(&self) -> Option<u64> {
         match (self.input, self.output) {
             (None, None) => None,

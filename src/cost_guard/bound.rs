@@ -53,6 +53,7 @@ impl Default for Sizing {
 
 impl Sizing {
     /// The most tokens that this call can use, or `None` where its input has no bound.
+    #[inline]
     pub(crate) fn tokens(&self, call: Option<&Call>, model_cap: Option<u64>) -> Option<Tokens> {
         let input = match call.and_then(|call| call.estimate) {
             Some(estimate) => self.input(&estimate)?,
@@ -69,6 +70,7 @@ impl Sizing {
         Some(Tokens { input, output: output.saturating_mul(u64::from(choices)) })
     }
 
+    #[inline]
     fn input(&self, estimate: &Estimate) -> Option<u64> {
         let tokens = match self.bound {
             // An own type may know its tokens alone.

@@ -146,6 +146,7 @@ impl Budget {
         self.key
     }
 
+    #[inline]
     pub(crate) fn applies(&self, spender: &Spender<'_>) -> bool {
         self.counts == Counts::Everything || spender.extra
     }
@@ -168,6 +169,7 @@ pub struct Spender<'a> {
 impl<'a> Spender<'a> {
     /// As a call says it.
     #[must_use]
+    #[inline]
     pub fn of(call: &'a Call) -> Self {
         Self {
             upstream: call.upstream.as_ref(),
@@ -179,6 +181,7 @@ impl<'a> Spender<'a> {
 
     /// What its account of such a budget is named after; without a name it is an account of its own.
     #[must_use]
+    #[inline]
     pub fn key(&self, by: BudgetKey) -> &'a str {
         let key = match by {
             BudgetKey::All => None,

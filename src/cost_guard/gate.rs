@@ -14,14 +14,15 @@ use crate::cost_guard::bound::{Sizing, Tokens};
 use crate::cost_guard::budget::Spender;
 use crate::cost_guard::calendar;
 use crate::cost_guard::ledger::{Ask, Cause, Denied, HoldId, Ledger, Marks, MemoryLedger, Reservation};
-use crate::cost_guard::price::{Circumstances, Tariff};
+use crate::cost_guard::price::{Circumstances, Plain, Tariff};
 use crate::cost_guard::reader::Reads;
-use crate::cost_guard::settle::{Charge, HeadSeen, Said, Settling, Unreported};
-use crate::cost_guard::table::Prices;
+use crate::cost_guard::settle::{Charge, HeadSeen, PricedBy, Said, Settling, Unreported};
+use crate::cost_guard::table::{Found, Prices};
 use crate::gate::{Admission, End, Follow, Gate, Heads, Permit};
 use crate::money::Usd;
 use crate::monitor::{Basis, Event, Observers};
 use crate::refusal::{Failure, Label, Refusal, RefusalKind};
+use crate::stripes::{Stripe, Stripes};
 use crate::time::{self, Instant, Wall};
 use crate::verdict::Reach;
 
@@ -44,7 +45,7 @@ use crate::verdict::Reach;
 /// ```
 pub struct CostGuard<R = Described, L = MemoryLedger> {
     pub(super) reader: R,
-    pub(super) inner: Arc<Inner<L>>,
+    pub(super) inner: Stripes<Inner<L>>,
 }
 
 pub(super) struct Inner<L> {
@@ -75,19 +76,19 @@ impl<R, L: Ledger> CostGuard<R, L> {
     /// Where spending is written down: limits, accounts, sums.
     #[must_use]
     pub fn ledger(&self) -> &L {
-        &self.inner.ledger
+        &self.inner.state().ledger
     }
 
     /// The prices in use, to be looked at and replaced.
     #[must_use]
     pub fn prices(&self) -> &Prices {
-        &self.inner.prices
+        &self.inner.state().prices
     }
 
     /// Writes down what a call used that this guard did not see itself: an attempt of a retry *inside* it, or a bill that
     /// says more. Gives what it cost; `None` where no price is known, and then nothing is written.
     pub fn charge(&self, call: &Call, usage: &Usage) -> Option<Usd> {
-        let inner = &*self.inner;
+        let inner = self.inner.state();
         let table = inner.prices.load();
         let tariff = table.tariff(call.upstream.as_ref(), call.model.as_ref())?;
         let at = Circumstances { service_tier: call.service_tier.as_ref(), hour: inner.hour(tariff) };
@@ -145,11 +146,13 @@ where
     type Wait = CostWait<L>;
 
     fn shut(&self) -> bool {
-        !self.inner.observe_only && self.inner.ledger.is_spent()
+        let inner = self.inner.state();
+        !inner.observe_only && inner.ledger.is_spent()
     }
 
+    #[inline]
     fn admit(&self, request: &mut Req) -> Admission<CostPermit<L>, CostWait<L>> {
-        let inner = &self.inner;
+        let inner = self.inner.mine();
         let call = self.reader.call(request);
         if call.is_some_and(|call| call.free) {
             return Admission::Now(CostPermit::unpriced(inner.clone()));
@@ -158,8 +161,7 @@ where
         let mut spender = call.map(Spender::of).unwrap_or_default();
         spender.tenant = tenant.as_ref().or(spender.tenant);
 
-        let table = inner.prices.load();
-        let Some(tariff) = table.tariff(spender.upstream, spender.model) else {
+        let Some(found) = inner.prices.find(spender.upstream, spender.model) else {
             inner.observers.raise(|| Event::Unpriced {
                 label: &inner.label,
                 upstream: spender.upstream,
@@ -168,19 +170,14 @@ where
             let permit = || CostPermit::unpriced(inner.clone());
             return admission(inner.unknown(RefusalKind::Unpriced, inner.unpriced_free, permit));
         };
-        let tokens = inner.sizing.tokens(call, tariff.max_output);
+        let tokens = inner.sizing.tokens(call, found.max_output());
         let service_tier = call.and_then(|call| call.service_tier.as_ref());
         let reserved =
-            tokens.map(|tokens| tariff.dearest(tokens.input, service_tier).cost(tokens.input, tokens.output));
-        let permit = |hold| CostPermit {
-            inner: inner.clone(),
-            hold,
-            price: Some(tariff.clone()),
-            tokens: tokens.unwrap_or_default(),
-            reserved: reserved.unwrap_or_default(),
-            head: HeadSeen::None,
-            told: None,
-            rare: Rare::of(&spender, service_tier, inner, tariff),
+            tokens.map(|tokens| found.dearest(tokens.input, service_tier).cost(tokens.input, tokens.output));
+        let permit = |hold| {
+            let (terms, rare) = inner.terms(&found, tokens.unwrap_or_default(), &spender, service_tier);
+            let reserved = reserved.unwrap_or_default();
+            CostPermit { inner: inner.clone(), hold, terms, reserved, head: HeadSeen::None, rare }
         };
         let Some(reserved) = reserved else {
             return admission(inner.unknown(RefusalKind::Unbounded, inner.unbounded_free, || permit(None)));
@@ -213,21 +210,32 @@ fn admission<P, W>(result: Result<P, Refusal>) -> Admission<P, W> {
 
 /// A reservation, held to the end of the response and settled there.
 pub struct CostPermit<L: Ledger> {
-    inner: Arc<Inner<L>>,
+    inner: Arc<Stripe<Inner<L>>>,
     /// `None`: nothing is reserved, because nothing could be or need be.
     hold: Option<L::Hold>,
-    /// The prices at which it was admitted. `None`: no price is known.
-    price: Option<Arc<Tariff>>,
-    tokens: Tokens,
+    terms: Terms,
     reserved: Usd,
     head: HeadSeen,
-    /// What it costs by the usage that an own type said at its head, which has no outcome to look at later.
-    told: Option<Charge>,
     rare: Option<Box<Rare>>,
 }
 
-/// What few permits have: prices by tier or hour, and somebody who listens.
+/// What it will be charged by.
+#[derive(Clone, Copy)]
+enum Terms {
+    /// No price is known.
+    None,
+    /// The prices at which it was admitted, and the bounds on its input and output.
+    Short(Plain, [u32; 2]),
+    /// The same, at length.
+    Rare,
+    /// What it costs by the usage that an own type said at its head, which has no outcome to look at later.
+    Told(Charge),
+}
+
+/// What few permits have: prices by tier or hour, more tokens than can be said in short, and somebody who listens.
 struct Rare {
+    tariff: Option<Arc<Tariff>>,
+    tokens: Tokens,
     service_tier: Option<Key>,
     hour: Option<(u8, u16)>,
     upstream: Option<Key>,
@@ -235,39 +243,44 @@ struct Rare {
     extra: bool,
 }
 
-impl Rare {
+impl<L: Ledger> Inner<L> {
     #[inline]
-    fn of<L: Ledger>(
+    fn terms(
+        &self,
+        found: &Found,
+        tokens: Tokens,
         spender: &Spender<'_>,
         service_tier: Option<&Key>,
-        inner: &Inner<L>,
-        tariff: &Tariff,
-    ) -> Option<Box<Self>> {
-        if tariff.steps.is_none() && !inner.observers.any() {
-            return None;
+    ) -> (Terms, Option<Box<Rare>>) {
+        let short = match (found, u32::try_from(tokens.input), u32::try_from(tokens.output)) {
+            (Found::Short(short), Ok(input), Ok(output)) => Some(Terms::Short(short.plain, [input, output])),
+            _ => None,
+        };
+        if let (Some(terms), false) = (short, self.observers.any()) {
+            return (terms, None);
         }
-        Some(Box::new(Self {
+        let tariff = match (found, short) {
+            (_, Some(_)) => None,
+            (Found::Long(tariff), None) => Some(tariff.clone()),
+            (Found::Short(_), None) => self.prices.load().tariff(spender.upstream, spender.model).cloned(),
+        };
+        let rare = Rare {
             service_tier: service_tier.cloned(),
-            hour: inner.hour(tariff),
+            hour: tariff.as_deref().and_then(|tariff| self.hour(tariff)),
+            tariff,
+            tokens,
             upstream: spender.upstream.cloned(),
             model: spender.model.cloned(),
             extra: spender.extra,
-        }))
+        };
+        (short.unwrap_or(Terms::Rare), Some(Box::new(rare)))
     }
 }
 
 impl<L: Ledger> CostPermit<L> {
-    fn unpriced(inner: Arc<Inner<L>>) -> Self {
-        Self {
-            inner,
-            hold: None,
-            price: None,
-            tokens: Tokens::default(),
-            reserved: Usd::ZERO,
-            head: HeadSeen::None,
-            told: None,
-            rare: None,
-        }
+    fn unpriced(inner: Arc<Stripe<Inner<L>>>) -> Self {
+        let (terms, head) = (Terms::None, HeadSeen::None);
+        Self { inner, hold: None, terms, reserved: Usd::ZERO, head, rare: None }
     }
 
     /// What is reserved for this attempt.
@@ -288,30 +301,34 @@ impl<L: Ledger> CostPermit<L> {
         })
     }
 
-    fn charge(&self, end: End, said: &Said) -> Charge {
-        match self.settling() {
-            Some(settling) => settling.charge(end, self.head, said),
-            None => Charge::Release,
+    #[inline]
+    fn charge(&self, end: End, usage: &Usage, said: &Said) -> Charge {
+        match (&self.terms, self.settling()) {
+            (Terms::Told(told), _) => *told,
+            (_, Some(settling)) => settling.charge(end, self.head, usage, said),
+            (_, None) => Charge::Release,
         }
     }
 
+    #[inline]
     fn settling(&self) -> Option<Settling<'_>> {
-        let rare = self.rare.as_deref();
-        Some(Settling {
-            price: self.price.as_ref()?,
-            at: Circumstances {
-                service_tier: rare.and_then(|rare| rare.service_tier.as_ref()),
-                hour: rare.and_then(|rare| rare.hour),
-            },
-            tokens: self.tokens,
-            reserved: self.reserved,
-            rule: self.inner.rule,
-        })
+        let (price, tokens) = match &self.terms {
+            Terms::Short(plain, [input, output]) => {
+                (PricedBy::Class(plain), Tokens { input: (*input).into(), output: (*output).into() })
+            }
+            Terms::Rare => {
+                let rare = self.rare.as_deref()?;
+                let at = Circumstances { service_tier: rare.service_tier.as_ref(), hour: rare.hour };
+                (PricedBy::More(rare.tariff.as_deref()?, at), rare.tokens)
+            }
+            Terms::None | Terms::Told(_) => return None,
+        };
+        Some(Settling { price, tokens, reserved: self.reserved, rule: self.inner.rule })
     }
 
     #[cold]
     fn tell(&self, amount: Usd, basis: Basis, marks: &Marks) {
-        let (inner, rare) = (&*self.inner, self.rare.as_deref());
+        let (inner, rare): (&Inner<L>, _) = (&self.inner, self.rare.as_deref());
         inner.observers.raise(|| Event::Spent {
             label: &inner.label,
             upstream: rare.and_then(|rare| rare.upstream.as_ref()),
@@ -335,11 +352,11 @@ impl<L: Ledger> CostPermit<L> {
 impl<L: Ledger> Permit for CostPermit<L> {
     #[inline]
     fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
-        let inner = &*self.inner;
-        let charge = match (outcome, self.told) {
-            (Some(outcome), _) => self.charge(end, &Said::by(outcome)),
-            (None, Some(told)) => told,
-            (None, None) => self.charge(end, &Said::default()),
+        let inner: &Inner<L> = &self.inner;
+        let charge = match (outcome, &self.terms) {
+            (None, Terms::Told(told)) => *told,
+            (Some(outcome), _) => self.charge(end, &outcome.usage(), &Said::by(outcome)),
+            (None, _) => self.charge(end, &Usage::default(), &Said::default()),
         };
         match (charge, &self.hold) {
             (Charge::Release, Some(hold)) => inner.ledger.release(hold),
@@ -362,14 +379,16 @@ where
     Res: Answer,
     E: Failure,
 {
+    #[inline]
     fn head(&mut self, head: Result<&Res, &E>) -> Follow {
         match head {
             Ok(response) => {
                 let verdict = response.verdict();
                 self.head = HeadSeen::of(verdict);
-                if response.outcome().is_none() {
-                    let said = response.usage().map(|usage| Said { usage, verdict, ..Said::default() });
-                    self.told = said.map(|said| self.charge(End::Complete, &said));
+                let usage = if response.outcome().is_none() { response.usage() } else { None };
+                if let Some(usage) = usage {
+                    let said = Said { verdict, ..Said::default() };
+                    self.terms = Terms::Told(self.charge(End::Complete, &usage, &said));
                 }
                 // A failing head decides the outcome.
                 if self.head == HeadSeen::Good { Follow::Body } else { Follow::Settle }
@@ -445,6 +464,6 @@ impl<R: Clone, L> Clone for CostGuard<R, L> {
 
 impl<R, L> fmt::Debug for CostGuard<R, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CostGuard").field("prices", &self.inner.prices).finish_non_exhaustive()
+        f.debug_struct("CostGuard").field("prices", &self.inner.state().prices).finish_non_exhaustive()
     }
 }

@@ -21,6 +21,7 @@ use crate::gate::{BodyEnd, gate_layer};
 use crate::money::Usd;
 use crate::monitor::{Observer, Observers};
 use crate::refusal::Label;
+use crate::stripes::Stripes;
 use crate::time::{SystemWall, Wall};
 
 /// Keeps calls within a budget. See the [module](crate::cost_guard).
@@ -325,7 +326,8 @@ impl<R, B> CostGuardBuilder<R, B> {
             label: Arc::new(Label::new(name)),
             observers,
         };
-        CostGuardLayer { gate: CostGuard { reader: self.reader, inner: Arc::new(inner) }, mode: BodyEnd }
+        let inner = Stripes::new(&Arc::new(inner));
+        CostGuardLayer { gate: CostGuard { reader: self.reader, inner }, mode: BodyEnd }
     }
 }
 

@@ -224,6 +224,7 @@ impl Resolved {
     ///
     /// No token is charged twice: parts are taken from their whole, the dearer first, and never exceed it. (Which part of
     /// the cached input was audio no provider says.)
+    #[inline]
     pub(crate) fn cost(&self, usage: &Usage) -> Usd {
         let (mut input, mut output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
         let mut cost = Usd::ZERO;
@@ -280,9 +281,58 @@ impl Dearest {
     }
 
     /// What so many tokens cost at most.
+    #[inline]
     pub(crate) fn cost(&self, input: u64, output: u64) -> Usd {
         let tokens = self.input.cost(input).saturating_add(self.output.cost(output));
         tokens.saturating_add(self.fixed)
+    }
+}
+
+/// The prices of a model that has no others, in so few words that each call can carry them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plain([u32; 8]);
+
+impl Plain {
+    /// `None` where a price depends on more than the class, or is beyond $4 294 a million tokens.
+    fn of(tariff: &Tariff) -> Option<Self> {
+        if tariff.steps.is_some() || !tariff.request.is_zero() {
+            return None;
+        }
+        let Resolved {
+            input,
+            output,
+            cached,
+            cache_write,
+            cache_write_1h,
+            reasoning,
+            audio_input,
+            audio_output,
+        } = tariff.base;
+        let rates =
+            [input, output, cached, cache_write, cache_write_1h, reasoning, audio_input, audio_output];
+        let mut plain = [0; 8];
+        for (plain, rate) in plain.iter_mut().zip(rates) {
+            *plain = u32::try_from(rate.as_pico()).ok()?;
+        }
+        Some(Self(plain))
+    }
+
+    /// What this usage costs.
+    #[inline]
+    pub(crate) fn cost(&self, usage: &Usage) -> Usd {
+        let [input, output, cached, cache_write, cache_write_1h, reasoning, audio_input, audio_output] =
+            self.0.map(|rate| Rate::pico(rate.into()));
+        let rates = Resolved {
+            input,
+            output,
+            cached,
+            cache_write,
+            cache_write_1h,
+            reasoning,
+            audio_input,
+            audio_output,
+        };
+        rates.cost(usage)
     }
 }
 
@@ -292,10 +342,20 @@ pub(crate) struct Tariff {
     pub(crate) base: Resolved,
     pub(crate) request: Usd,
     pub(crate) max_output: Option<u64>,
+    /// The same in short, where that can be.
+    pub(crate) plain: Option<Plain>,
     /// Of the base prices.
     dearest: Dearest,
     /// Where the price depends on more than the class.
     pub(crate) steps: Option<Steps>,
+}
+
+/// All that is to be known of plain prices before a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Short {
+    pub(crate) plain: Plain,
+    pub(crate) max_output: Option<u64>,
+    pub(crate) dearest: Dearest,
 }
 
 /// What a price depends on beside the class. Dearest first is not assumed anywhere.
@@ -336,13 +396,21 @@ impl Tariff {
         };
         let plain = steps.tiers.is_empty() && steps.services.is_empty() && steps.off_peak.is_none();
         let base = price.rates.resolve();
-        Self {
+        let mut tariff = Self {
             base,
             dearest: Dearest::of(&base, price.request),
             request: price.request,
             max_output: price.max_output,
             steps: (!plain).then_some(steps),
-        }
+            plain: None,
+        };
+        tariff.plain = Plain::of(&tariff);
+        tariff
+    }
+
+    /// In short, with the longest answer and the dearest price.
+    pub(crate) fn short(&self) -> Option<Short> {
+        Some(Short { plain: self.plain?, max_output: self.max_output, dearest: self.dearest })
     }
 
     /// Whether the hour matters.

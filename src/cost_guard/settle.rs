@@ -13,7 +13,7 @@
 
 use crate::call::{Outcome, Usage};
 use crate::cost_guard::bound::Tokens;
-use crate::cost_guard::price::{Circumstances, Tariff};
+use crate::cost_guard::price::{Circumstances, Plain, Tariff};
 use crate::gate::End;
 use crate::money::Usd;
 use crate::monitor::Basis;
@@ -47,6 +47,7 @@ pub(crate) enum HeadSeen {
 
 impl HeadSeen {
     /// Of a response with this verdict.
+    #[inline]
     pub(crate) fn of(verdict: Option<Verdict>) -> Self {
         match verdict {
             Some(verdict) if never_processed(verdict) => Self::Unsent,
@@ -56,6 +57,7 @@ impl HeadSeen {
     }
 }
 
+#[inline]
 fn never_processed(verdict: Verdict) -> bool {
     matches!(verdict.reach(), Reach::Unsent | Reach::Unprocessed)
 }
@@ -68,20 +70,27 @@ pub(crate) enum Charge {
     Pay(Usd, Basis),
 }
 
+/// What a price goes by.
+#[derive(Clone, Copy)]
+pub(crate) enum PricedBy<'a> {
+    /// By the class of each token alone.
+    Class(&'a Plain),
+    /// By the prompt's size, the service tier or the hour too.
+    More(&'a Tariff, Circumstances<'a>),
+}
+
 /// All that a settlement goes by.
 pub(crate) struct Settling<'a> {
-    pub(crate) price: &'a Tariff,
-    pub(crate) at: Circumstances<'a>,
+    pub(crate) price: PricedBy<'a>,
     /// The bounds, and what was reserved by them.
     pub(crate) tokens: Tokens,
     pub(crate) reserved: Usd,
     pub(crate) rule: Unreported,
 }
 
-/// What the response says of itself.
+/// What the response says of itself, beside the usage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Said {
-    pub(crate) usage: Usage,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) content: bool,
     pub(crate) body_bytes: u64,
@@ -90,7 +99,6 @@ pub(crate) struct Said {
 impl Said {
     pub(crate) fn by(outcome: &Outcome) -> Self {
         Self {
-            usage: outcome.usage(),
             verdict: outcome.verdict(),
             content: outcome.to_content().is_some(),
             body_bytes: outcome.body_bytes(),
@@ -99,8 +107,8 @@ impl Said {
 }
 
 impl Settling<'_> {
-    pub(crate) fn charge(&self, end: End, head: HeadSeen, said: &Said) -> Charge {
-        let usage = &said.usage;
+    #[inline]
+    pub(crate) fn charge(&self, end: End, head: HeadSeen, usage: &Usage, said: &Said) -> Charge {
         let failed = said.verdict.is_some_and(|verdict| !verdict.is_success());
         if end == End::Unsent || head == HeadSeen::Unsent || said.verdict.is_some_and(never_processed) {
             return Charge::Release;
@@ -119,7 +127,7 @@ impl Settling<'_> {
                 Charge::Pay(Usd::ZERO, Basis::Nothing)
             }
             (_, End::Abandoned) => self.at_least(usage, said),
-            (HeadSeen::None, _) => self.unreported(said),
+            (HeadSeen::None, _) => self.unreported(usage, said),
             _ if usage.input.is_some() && usage.output.is_some() => {
                 Charge::Pay(self.cost(usage), Basis::Usage)
             }
@@ -133,17 +141,17 @@ impl Settling<'_> {
 
     /// By the rule, but never less than what was reported.
     fn at_least(&self, usage: &Usage, said: &Said) -> Charge {
-        match self.unreported(said) {
+        match self.unreported(usage, said) {
             Charge::Pay(amount, basis) => Charge::Pay(amount.max(self.cost(usage)), basis),
             Charge::Release => Charge::Release,
         }
     }
 
-    fn unreported(&self, said: &Said) -> Charge {
+    fn unreported(&self, usage: &Usage, said: &Said) -> Charge {
         match self.rule {
             Unreported::Bound => Charge::Pay(self.reserved, Basis::Bound),
             Unreported::Seen => {
-                let mut usage = said.usage;
+                let mut usage = *usage;
                 usage.input = usage.input.or(Some(self.tokens.input));
                 // No text has more tokens than bytes, nor the answer more than its bound.
                 let passed = said.body_bytes.min(self.tokens.output);
@@ -160,7 +168,11 @@ impl Settling<'_> {
         usage
     }
 
+    #[inline]
     pub(crate) fn cost(&self, usage: &Usage) -> Usd {
-        self.price.cost(usage, &self.at)
+        match &self.price {
+            PricedBy::Class(plain) => plain.cost(usage),
+            PricedBy::More(tariff, at) => tariff.cost(usage, at),
+        }
     }
 }

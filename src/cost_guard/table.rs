@@ -1,7 +1,10 @@
 //! Which price is whose.
 
+mod recent;
+
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
@@ -9,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::call::Key;
 use crate::cost_guard::loaders::{self, LoadError, LoadReport};
-use crate::cost_guard::price::{Price, Tariff};
+use crate::cost_guard::price::{Dearest, Price, Short, Tariff};
 use crate::time::{self, Instant};
 
 /// Prices by upstream and model.
@@ -41,6 +44,8 @@ pub struct PriceTable {
     default: Option<Entry>,
     source: Box<str>,
     loaded: Instant,
+    /// No other table that was ever in use has it. 0: it was never in use.
+    number: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -77,6 +82,7 @@ impl PriceTable {
             default: None,
             source: "code".into(),
             loaded: time::now(),
+            number: 0,
         }
     }
 
@@ -186,6 +192,11 @@ impl PriceTable {
         self.find(upstream, model).map(|entry| &entry.tariff)
     }
 
+    /// Whether no price depends on the upstream.
+    fn is_same_at_all(&self) -> bool {
+        self.at.is_empty() && self.patterns.iter().all(|pattern| pattern.upstream.is_none())
+    }
+
     fn find(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<&Entry> {
         let Some(model) = model else { return self.default.as_ref() };
         let upstream = upstream.map(|upstream| self.providers.get(upstream).unwrap_or(upstream));
@@ -232,28 +243,48 @@ impl Entry {
 /// ```
 #[derive(Clone)]
 pub struct Prices {
-    table: Arc<ArcSwap<PriceTable>>,
+    current: Arc<Current>,
     /// What the user set, which wins over every list that is loaded later.
     own: Arc<PriceTable>,
 }
 
+struct Current {
+    table: ArcSwap<PriceTable>,
+    /// The number of that table.
+    number: AtomicU64,
+    /// Held by who replaces it.
+    replacing: Mutex<()>,
+}
+
 impl From<PriceTable> for Prices {
-    fn from(table: PriceTable) -> Self {
-        let own = Arc::new(table);
-        Self { table: Arc::new(ArcSwap::new(own.clone())), own }
+    fn from(mut table: PriceTable) -> Self {
+        table.number = fresh_number();
+        let (number, own) = (AtomicU64::new(table.number), Arc::new(table));
+        let current = Current { table: ArcSwap::new(own.clone()), number, replacing: Mutex::new(()) };
+        Self { current: Arc::new(current), own }
     }
+}
+
+/// One that no table had before.
+fn fresh_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Prices {
     /// The table in use.
     #[must_use]
     pub fn table(&self) -> Arc<PriceTable> {
-        self.table.load_full()
+        self.current.table.load_full()
     }
 
     /// Puts another table in its place.
-    pub fn replace(&self, table: PriceTable) {
-        self.table.store(Arc::new(table));
+    pub fn replace(&self, mut table: PriceTable) {
+        table.number = fresh_number();
+        let number = table.number;
+        let _alone = self.current.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.current.table.store(Arc::new(table));
+        self.current.number.store(number, Ordering::Release);
     }
 
     /// Reads LiteLLM's price file, and puts it in the place of the list in use. The table that this handle was made
@@ -286,16 +317,61 @@ impl Prices {
     }
 
     pub(crate) fn load(&self) -> Guard<Arc<PriceTable>> {
-        self.table.load()
+        self.current.table.load()
     }
+
+    /// The price of a model at an upstream.
+    #[inline]
+    pub(crate) fn find(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<Found> {
+        let number = self.current.number.load(Ordering::Acquire);
+        match recent::find(number, upstream, model) {
+            Some(short) => Some(Found::Short(short)),
+            None => self.look_up(upstream, model),
+        }
+    }
+
+    #[inline(never)]
+    fn look_up(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<Found> {
+        let table = self.load();
+        let tariff = table.tariff(upstream, model)?;
+        let Some(short) = tariff.short() else { return Some(Found::Long(tariff.clone())) };
+        recent::note(&table, upstream, model, short);
+        Some(Found::Short(short))
+    }
+}
+
+/// A price that was found.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    Short(Short),
+    Long(Arc<Tariff>),
 }
 
 impl fmt::Debug for Prices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = self.table.load();
+        let table = self.load();
         f.debug_struct("Prices")
             .field("models", &table.len())
             .field("source", &table.source())
             .finish_non_exhaustive()
+    }
+}
+
+impl Found {
+    #[inline]
+    pub(crate) fn max_output(&self) -> Option<u64> {
+        match self {
+            Self::Short(short) => short.max_output,
+            Self::Long(tariff) => tariff.max_output,
+        }
+    }
+
+    /// No prompt up to this size is dearer than so.
+    #[inline]
+    pub(crate) fn dearest(&self, prompt: u64, service_tier: Option<&Key>) -> Dearest {
+        match self {
+            Self::Short(short) => short.dearest,
+            Self::Long(tariff) => tariff.dearest(prompt, service_tier),
+        }
     }
 }
