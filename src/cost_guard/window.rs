@@ -108,6 +108,31 @@ impl Window {
         matches!(self.0, Kind::Rolling { .. })
     }
 
+    /// The part of a moment that this window goes by.
+    #[inline]
+    pub(crate) fn instant(self, now: Moment) -> i64 {
+        match self.0 {
+            Kind::Call | Kind::Total => 0,
+            Kind::Rolling { .. } => signed(now.clock),
+            Kind::Calendar { .. } => now.wall,
+        }
+    }
+
+    /// When a window, or a bucket of it, is the present one.
+    pub(crate) fn span(self, stamp: Stamp) -> Span {
+        match self.0 {
+            Kind::Call | Kind::Total => Span { from: i64::MIN, until: i64::MAX },
+            Kind::Rolling { bucket, .. } => {
+                let start = |stamp: Stamp| stamp.saturating_mul(signed(bucket));
+                Span { from: start(stamp), until: start(stamp.saturating_add(1)) }
+            }
+            Kind::Calendar { unit, offset } => {
+                let start = |stamp: Stamp| unit.start(stamp).saturating_sub(offset);
+                Span { from: start(stamp), until: start(stamp.saturating_add(1)) }
+            }
+        }
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self.0 {
             Kind::Call => "budget of a call",
@@ -135,6 +160,22 @@ pub(crate) struct Moment {
 
 /// The window that a reservation is in.
 pub(crate) type Stamp = i64;
+
+/// From when until when, by what [`Window::instant`] gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    from: i64,
+    until: i64,
+}
+
+impl Span {
+    pub(crate) const NEVER: Self = Self { from: 0, until: 0 };
+
+    #[inline]
+    pub(crate) const fn holds(self, at: i64) -> bool {
+        self.from <= at && at < self.until
+    }
+}
 
 /// What is spent and held in one window (of the calendar, or of all time) or in one bucket (of a rolling one).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -235,6 +276,11 @@ impl Meter {
         }
     }
 
+    /// Whether the window, or bucket, of this moment is the one in use.
+    pub(crate) fn is_current(&self, window: Window, now: Moment) -> bool {
+        window.span(self.stamp(window, now)).holds(window.instant(now))
+    }
+
     /// Holds an amount in the current window, to which it was turned before.
     pub(crate) fn reserve(&mut self, window: Window, now: Moment, amount: Usd) -> Stamp {
         let slot = match &mut self.0 {
@@ -256,46 +302,77 @@ impl Meter {
         slot.stamp
     }
 
+    /// The window in which [`reserve`](Self::reserve) would hold an amount.
+    pub(crate) fn stamp(&self, window: Window, now: Moment) -> Stamp {
+        match (&self.0, window.0) {
+            (State::Rolling { buckets, .. }, Kind::Rolling { bucket, .. }) => {
+                index(now.clock, bucket).max(buckets.back().map_or(0, |slot| slot.stamp))
+            }
+            (State::Flat(slot) | State::Calendar { now: slot, .. }, _) => slot.stamp,
+            _ => 0,
+        }
+    }
+
+    /// Takes over what was spent and is held elsewhere of this window. Where the window is gone, nothing changes.
+    pub(crate) fn add(&mut self, stamp: Stamp, spent: Usd, held: Usd) {
+        let (more, held) = (spent.as_nanos(), held.as_nanos());
+        let Some(slot) = self.slot(stamp) else { return };
+        slot.spent = slot.spent.saturating_add(more);
+        slot.reserved = slot.reserved.saturating_add(held);
+        if let State::Rolling { spent, reserved, .. } = &mut self.0 {
+            *spent = spent.saturating_add(more);
+            *reserved = reserved.saturating_add(held);
+        }
+    }
+
+    fn slot(&mut self, stamp: Stamp) -> Option<&mut Slot> {
+        match &mut self.0 {
+            State::Flat(slot) => Some(slot),
+            State::Calendar { now, kept, .. } => {
+                [Some(now), kept.as_mut()].into_iter().flatten().find(|slot| slot.stamp == stamp)
+            }
+            State::Rolling { buckets, .. } => {
+                let at = buckets.binary_search_by_key(&stamp, |slot| slot.stamp).ok()?;
+                buckets.get_mut(at)
+            }
+        }
+    }
+
     /// Gives back what was held, and counts what was spent of it. Where the window of the reservation is gone, nothing
     /// changes.
     pub(crate) fn settle(&mut self, stamp: Stamp, held: Usd, paid: Usd) {
         let (held, paid) = (held.as_nanos(), paid.as_nanos());
-        let change = |slot: &mut Slot| {
-            slot.reserved = slot.reserved.saturating_sub(held);
-            slot.spent = slot.spent.saturating_add(paid);
-        };
-        match &mut self.0 {
-            State::Flat(slot) => change(slot),
-            State::Calendar { now, kept, .. } => {
-                if let Some(slot) =
-                    [Some(now), kept.as_mut()].into_iter().flatten().find(|slot| slot.stamp == stamp)
-                {
-                    change(slot);
-                }
-            }
-            State::Rolling { buckets, spent, reserved, .. } => {
-                if let Ok(at) = buckets.binary_search_by_key(&stamp, |slot| slot.stamp) {
-                    change(&mut buckets[at]);
-                    *reserved = reserved.saturating_sub(held);
-                    *spent = spent.saturating_add(paid);
-                }
-            }
+        let Some(slot) = self.slot(stamp) else { return };
+        slot.reserved = slot.reserved.saturating_sub(held);
+        slot.spent = slot.spent.saturating_add(paid);
+        if let State::Rolling { spent, reserved, .. } = &mut self.0 {
+            *reserved = reserved.saturating_sub(held);
+            *spent = spent.saturating_add(paid);
         }
+    }
+
+    /// Whether a mark is passed that nobody was told of.
+    pub(crate) fn untold(&self, marks: &[u8], limit: Usd) -> bool {
+        let (spent, limit) = (self.spent().as_nanos(), limit.as_nanos());
+        let told = match &self.0 {
+            State::Flat(slot) | State::Calendar { now: slot, .. } => slot.marks,
+            State::Rolling { marks, .. } => *marks,
+        };
+        limit != 0 && marks.get(usize::from(told)).is_some_and(|&next| reaches(spent, limit, next))
     }
 
     /// The marks (percent of the limit, rising) that spending has passed and nobody was told of: the highest of them.
     /// Once each a window.
     pub(crate) fn pass_marks(&mut self, marks: &[u8], limit: Usd) -> Option<u8> {
+        if !self.untold(marks, limit) {
+            return None;
+        }
         let (spent, limit) = (self.spent().as_nanos(), limit.as_nanos());
         let told = match &mut self.0 {
             State::Flat(slot) | State::Calendar { now: slot, .. } => &mut slot.marks,
             State::Rolling { marks, .. } => marks,
         };
-        // Without a division: this is asked at every settlement.
-        let reaches = |mark: u8| u128::from(spent) * 100 >= u128::from(limit) * u128::from(mark);
-        if limit == 0 || !marks.get(usize::from(*told)).is_some_and(|&next| reaches(next)) {
-            return None;
-        }
+        let reaches = |mark: u8| reaches(spent, limit, mark);
         let passed = marks.iter().take_while(|&&mark| reaches(mark)).count();
         let passed = u8::try_from(passed).unwrap_or(u8::MAX);
         let first = *told == 0;
@@ -403,6 +480,11 @@ fn turn_calendar(
     if kept.as_ref().is_none_or(|kept| kept.stamp < index) {
         *kept = Some(before);
     }
+}
+
+/// Without a division: this is asked at every settlement.
+fn reaches(spent: u64, limit: u64, mark: u8) -> bool {
+    u128::from(spent) * 100 >= u128::from(limit) * u128::from(mark)
 }
 
 fn index(clock: u64, bucket: u64) -> Stamp {

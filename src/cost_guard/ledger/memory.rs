@@ -3,6 +3,8 @@
 mod builder;
 #[cfg(feature = "file-ledger")]
 mod journal;
+mod settle;
+mod take;
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -14,12 +16,11 @@ use crate::call::Key;
 use crate::config_error::ConfigError;
 use crate::cost_guard::budget::{Budget, BudgetKey, Counts, Spender};
 use crate::cost_guard::ledger::account::Account;
-use crate::cost_guard::ledger::shard::{Book, Leg};
-use crate::cost_guard::ledger::wait::{MemoryWait, Place, Queue};
-use crate::cost_guard::ledger::{
-    Ask, Cause, Denied, Granted, HoldId, Ledger, MOST_BUDGETS, Marks, Reservation,
-};
-use crate::cost_guard::window::{Kind, Moment, Stamp};
+use crate::cost_guard::ledger::desk::Desks;
+use crate::cost_guard::ledger::shard::Book;
+use crate::cost_guard::ledger::wait::{MemoryWait, Queue};
+use crate::cost_guard::ledger::{Ask, HoldId, Ledger, Marks, Reservation};
+use crate::cost_guard::window::Moment;
 use crate::money::Usd;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +29,9 @@ pub use builder::MemoryLedgerBuilder;
 
 /// Keeps accounts in memory: the default ledger. Clones share it, and so can several guards.
 ///
-/// A call's accounts are locked together, always in the order of the budgets, so that all of them are checked and changed
-/// in one step. What is spent is forgotten when the process ends.
+/// A call's accounts are checked and changed in one step, all or none. Accounts with plenty left lend some of it to each
+/// thread in advance, so that threads do not meet; it is called back before anything is refused. What is spent is
+/// forgotten when the process ends.
 ///
 /// ```
 /// use seawall::cost_guard::{Budget, BudgetKey, CostGuardLayer, MemoryLedger, Price, PriceTable, Usd, Window};
@@ -54,6 +56,7 @@ pub struct MemoryLedger {
 struct Core {
     budgets: Vec<Budget>,
     books: Vec<Book>,
+    desks: Desks,
     start: Instant,
     /// What the monotonic clock said at the start.
     since: u64,
@@ -68,11 +71,7 @@ struct Core {
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryHold {
     id: HoldId,
-    /// For each budget the lock that its account is under, if it has one.
-    shards: [u8; MOST_BUDGETS],
 }
-
-const NO_SHARD: u8 = u8::MAX;
 
 impl MemoryHold {
     /// Its identity.
@@ -140,9 +139,9 @@ impl MemoryLedger {
         let shard = book.lock(book.shard_of(key));
         let slot = shard.find(book.budget.key, key);
         match slot.and_then(|slot| shard.accounts.get(slot)) {
-            Some(account) => Some(state(book, account, now)),
+            Some(account) => Some(self.core.state(book, account, now)),
             None if book.budget.key == BudgetKey::All => {
-                Some(state(book, &Account::new(&book.budget, Key::from(""), now), now))
+                Some(self.core.state(book, &Account::new(&book.budget, Key::from(""), now), now))
             }
             None => None,
         }
@@ -155,7 +154,8 @@ impl MemoryLedger {
         let now = self.moment();
         let mut all = Vec::with_capacity(book.len());
         for shard in book.shards() {
-            all.extend(shard.accounts.iter().map(|account| (account.key.clone(), state(book, account, now))));
+            let accounts = shard.accounts.iter();
+            all.extend(accounts.map(|account| (account.key.clone(), self.core.state(book, account, now))));
         }
         all
     }
@@ -170,7 +170,10 @@ impl MemoryLedger {
         let limit = limit.unwrap_or(Usd::MAX);
         book.set_limit(limit);
         let mut spent = limit.is_zero();
-        for shard in book.shards() {
+        for mut shard in book.shards() {
+            for account in &mut shard.accounts {
+                self.core.desks.call_back(book.drawer_of(account.key.as_str()), account);
+            }
             spent |= shard.accounts.iter().any(|account| account.meter.spent() >= limit);
             let first: Vec<Waker> = shard.accounts.iter().filter_map(Account::first).collect();
             drop(shard);
@@ -202,10 +205,11 @@ impl MemoryLedger {
         let book = self.known(budget)?;
         let now = self.moment();
         let mut shard = book.lock(book.shard_of(key));
-        let slot = book.open(&mut shard, key, now);
+        let slot = book.open(&self.core.desks, &mut shard, key, now);
         let slot =
             slot.ok_or_else(|| ConfigError::new("key", "has no account, and there is no room for one"))?;
         let account = &mut shard.accounts[slot];
+        self.core.desks.call_back(book.drawer_of(key), account);
         account.meter.turn(book.budget.window, now);
         change(account);
         let first = account.first();
@@ -215,26 +219,38 @@ impl MemoryLedger {
         Ok(())
     }
 
-    /// Sums up all holds, and compares them with what the accounts say.
+    /// Sums up all holds, and compares them with what the accounts say. Meanwhile nobody reserves or settles.
     #[must_use]
     pub fn audit(&self) -> Audit {
-        let mut audit = Audit { holds: 0, reserved: Usd::ZERO, balanced: true };
-        for book in &self.core.books {
-            for shard in book.shards() {
-                let mut sums = vec![(Usd::ZERO, 0_u32); shard.accounts.len()];
-                for leg in shard.holds.values() {
-                    let (sum, live) = &mut sums[leg.slot];
-                    *live += 1;
-                    if shard.accounts[leg.slot].meter.counts(leg.stamp) {
-                        *sum = sum.saturating_add(leg.amount);
-                    }
-                }
-                for (account, (sum, live)) in shard.accounts.iter().zip(sums) {
-                    audit.balanced &= account.meter.reserved() == sum && account.live == live;
-                    audit.reserved = audit.reserved.saturating_add(sum);
-                }
-                audit.holds += shard.holds.len();
+        let core = &*self.core;
+        let mut books: Vec<Vec<_>> = core.books.iter().map(|book| book.shards().collect()).collect();
+        for (book, shards) in core.books.iter().zip(&mut books) {
+            for account in shards.iter_mut().flat_map(|shard| &mut shard.accounts) {
+                core.desks.call_back(book.drawer_of(account.key.as_str()), account);
             }
+        }
+        let mut sums: Vec<Vec<_>> = books
+            .iter()
+            .map(|shards| shards.iter().map(|shard| vec![(Usd::ZERO, 0_u32); shard.accounts.len()]).collect())
+            .collect();
+        let mut audit = Audit { holds: 0, reserved: Usd::ZERO, balanced: true };
+        for desk in core.desks.lock_all() {
+            for (amount, legs) in desk.holds.iter() {
+                for (book, leg) in legs.iter().enumerate().filter(|(_, leg)| leg.used) {
+                    let shard = usize::from(leg.shard);
+                    let (sum, live) = &mut sums[book][shard][leg.slot];
+                    *live += 1;
+                    if books[book][shard].accounts[leg.slot].meter.counts(leg.stamp) {
+                        *sum = sum.saturating_add(amount);
+                    }
+                    audit.holds += 1;
+                }
+            }
+        }
+        let accounts = books.iter().flatten().flat_map(|shard| &shard.accounts);
+        for (account, (sum, live)) in accounts.zip(sums.into_iter().flatten().flatten()) {
+            audit.balanced &= account.meter.reserved() == sum && account.live == live;
+            audit.reserved = audit.reserved.saturating_add(sum);
         }
         audit
     }
@@ -249,108 +265,21 @@ impl MemoryLedger {
 
     fn moment(&self) -> Moment {
         let core = &*self.core;
-        let clock =
-            || core.since.saturating_add(time::nanos(time::now().saturating_duration_since(core.start)));
+        let now = self.glance();
+        // A calendar window asks for it only when the wall clock seems to be wrong, but then it must have been there.
+        let clock = if core.needs_wall && !core.needs_clock { core.clock() } else { now.clock };
+        Moment { clock, ..now }
+    }
+
+    /// What of a moment the windows need at once.
+    #[inline]
+    fn glance(&self) -> Moment {
+        let core = &*self.core;
         Moment {
-            // A calendar window asks for it only when the wall clock seems to be wrong, but then it must have been there.
-            clock: if core.needs_clock || core.needs_wall { clock() } else { 0 },
+            clock: if core.needs_clock { core.clock() } else { 0 },
             wall: if core.needs_wall { time::unix_millis(&*core.wall) } else { 0 },
         }
     }
-
-    /// Reserves in all accounts or in none. `queue` is where the call waits, if it may.
-    pub(super) fn take(&self, ask: &Ask<'_>, queue: &mut Queue<'_>) -> Result<Granted<MemoryHold>, Denied> {
-        let hold = MemoryHold { id: ask.id, shards: [NO_SHARD; MOST_BUDGETS] };
-        let mut taking = Taking { ask, now: self.moment(), hold, denied: None, next: None };
-        let taken = self.take_from(0, &mut taking, queue);
-        wake(taking.next.take());
-        match taken {
-            Ok(()) => {
-                if self.core.spent.load(Ordering::Relaxed) && taking.denied.is_none() {
-                    self.core.spent.store(false, Ordering::Relaxed);
-                }
-                Ok(Granted { hold: taking.hold, denied: taking.denied, waited: false })
-            }
-            Err(denied) => Err(denied),
-        }
-    }
-
-    /// Locks the accounts one after the other, checks each, and changes them only when the last one has said yes, while
-    /// all are still locked.
-    fn take_from(
-        &self,
-        from: usize,
-        taking: &mut Taking<'_, '_>,
-        queue: &mut Queue<'_>,
-    ) -> Result<(), Denied> {
-        let Taking { ask, now, .. } = *taking;
-        let books = self.core.books.iter().enumerate().skip(from);
-        let Some((at, book)) = books.into_iter().find(|(_, book)| book.budget.applies(&ask.spender)) else {
-            return Ok(());
-        };
-        let (budget, key) = (&book.budget, ask.spender.key(book.budget.key));
-        let which = book.shard_of(key);
-        let mut shard = book.lock(which);
-        if shard.holds.contains_key(&ask.id) {
-            // Asked before, and the answer was lost.
-            taking.hold.shards[at] = which;
-            return self.take_from(at + 1, taking, queue);
-        }
-        let Some(slot) = book.open(&mut shard, key, now) else {
-            let denied = Denied::new(Cause::TooManyKeys);
-            if !ask.force {
-                return Err(denied);
-            }
-            taking.denied.get_or_insert(denied);
-            return self.take_from(at + 1, taking, queue);
-        };
-        let account = &mut shard.accounts[slot];
-        account.meter.turn(budget.window, now);
-        if let Some(cause) = account.check(budget, book.limit(), ask.id, ask.amount, now) {
-            let denied = account.denied(budget, cause);
-            if matches!(cause, Cause::Exhausted(_)) && of_all(budget) && account.meter.spent() >= book.limit()
-            {
-                self.core.spent.store(true, Ordering::Relaxed);
-            }
-            if !ask.force {
-                if cause == Cause::Contended {
-                    queue.join(account, ask.id, Place { book: at, shard: which, slot });
-                }
-                return Err(denied);
-            }
-            taking.denied.get_or_insert(denied);
-        }
-        self.take_from(at + 1, taking, queue)?;
-
-        let account = &mut shard.accounts[slot];
-        let stamp = account.meter.reserve(budget.window, now, ask.amount);
-        account.live += 1;
-        if account.waiting() > 0 {
-            taking.next = account.dequeue(ask.id).or(taking.next.take());
-        }
-        shard.holds.insert(ask.id, Leg { slot, stamp, amount: ask.amount });
-        taking.hold.shards[at] = which;
-        Ok(())
-    }
-
-    /// Leaves a queue.
-    pub(super) fn leave(&self, id: HoldId, place: Place) {
-        let Some(book) = self.core.books.get(place.book) else { return };
-        let mut shard = book.lock(place.shard);
-        let next = shard.accounts.get_mut(place.slot).and_then(|account| account.dequeue(id));
-        drop(shard);
-        wake(next);
-    }
-}
-
-/// A reservation on its way through the accounts.
-struct Taking<'t, 'a> {
-    ask: &'t Ask<'a>,
-    now: Moment,
-    hold: MemoryHold,
-    denied: Option<Denied>,
-    /// Who waits behind this call.
-    next: Option<Waker>,
 }
 
 impl Ledger for MemoryLedger {
@@ -372,30 +301,9 @@ impl Ledger for MemoryLedger {
         }
     }
 
-    fn settle(&self, hold: &MemoryHold, amount: Usd, mut marks: Option<&mut Marks>) {
-        for (at, book) in self.core.books.iter().enumerate() {
-            let which = hold.shards[at];
-            if which == NO_SHARD {
-                continue;
-            }
-            let mut shard = book.lock(which);
-            let Some(leg) = shard.holds.remove(&hold.id) else { continue };
-            let account = &mut shard.accounts[leg.slot];
-            account.live -= 1;
-            account.meter.settle(leg.stamp, leg.amount, amount);
-            let limit = book.limit();
-            if let Some(marks) = marks.as_deref_mut() {
-                marks[at] = account.mark(&book.budget, limit);
-            }
-            let over =
-                of_all(&book.budget) && book.budget.window.0 != Kind::Call && account.meter.spent() >= limit;
-            let first = account.first();
-            drop(shard);
-            if over {
-                self.core.spent.store(true, Ordering::Relaxed);
-            }
-            wake(first);
-        }
+    #[inline]
+    fn settle(&self, hold: &MemoryHold, amount: Usd, marks: Option<&mut Marks>) {
+        self.pay(*hold, amount, marks);
     }
 
     fn charge(&self, spender: &Spender<'_>, amount: Usd) {
@@ -407,37 +315,27 @@ impl Ledger for MemoryLedger {
     }
 }
 
-impl MemoryLedger {
-    fn charge_each(&self, spender: &Spender<'_>, amount: Usd, mut charged: impl FnMut(usize, Stamp)) {
-        let now = self.moment();
-        for (at, book) in self.core.books.iter().enumerate() {
-            if !book.budget.applies(spender) {
-                continue;
-            }
-            let key = spender.key(book.budget.key);
-            let mut shard = book.lock(book.shard_of(key));
-            let slot = book.open_in_any_case(&mut shard, key, now);
-            let meter = &mut shard.accounts[slot].meter;
-            meter.turn(book.budget.window, now);
-            let stamp = meter.reserve(book.budget.window, now, Usd::ZERO);
-            meter.settle(stamp, Usd::ZERO, amount);
-            charged(at, stamp);
-        }
+impl Core {
+    fn clock(&self) -> u64 {
+        self.since.saturating_add(time::nanos(time::now().saturating_duration_since(self.start)))
     }
-}
 
-fn state(book: &Book, account: &Account, now: Moment) -> AccountState {
-    let mut meter = account.meter.clone();
-    meter.turn(book.budget.window, now);
-    let limit = Some(account.limit.unwrap_or_else(|| book.limit())).filter(|&limit| limit != Usd::MAX);
-    let used = meter.spent().saturating_add(meter.reserved());
-    AccountState {
-        spent: meter.spent(),
-        reserved: meter.reserved(),
-        limit,
-        left: limit.map(|limit| limit.saturating_sub(used)),
-        resets_in: meter.resets_in(book.budget.window, now),
-        waiting: account.waiting(),
+    /// What an account has, with all that it has lent.
+    fn state(&self, book: &Book, account: &Account, now: Moment) -> AccountState {
+        let mut meter = account.meter.clone();
+        let at = book.drawer_of(account.key.as_str());
+        self.desks.used(at, account, |stamp, spent, held| meter.add(stamp, spent, held));
+        meter.turn(book.budget.window, now);
+        let limit = Some(account.limit.unwrap_or_else(|| book.limit())).filter(|&limit| limit != Usd::MAX);
+        let used = meter.spent().saturating_add(meter.reserved());
+        AccountState {
+            spent: meter.spent(),
+            reserved: meter.reserved(),
+            limit,
+            left: limit.map(|limit| limit.saturating_sub(used)),
+            resets_in: meter.resets_in(book.budget.window, now),
+            waiting: account.waiting(),
+        }
     }
 }
 

@@ -5,8 +5,10 @@
 //! identity, and is settled or released once: whatever comes after changes nothing.
 
 mod account;
+mod desk;
 #[cfg(feature = "file-ledger")]
 mod file;
+mod holds;
 mod memory;
 #[cfg(all(test, seawall_loom))]
 mod models;
@@ -30,6 +32,8 @@ pub use wait::MemoryWait;
 use crate::cost_guard::budget::{Budget, Spender};
 use crate::money::Usd;
 use crate::refusal::{Label, Refusal, RefusalKind};
+use crate::stripes::thread_number;
+use desk::MOST_DESKS;
 
 /// The most budgets that one ledger has.
 pub const MOST_BUDGETS: usize = 8;
@@ -38,25 +42,55 @@ pub const MOST_BUDGETS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HoldId(NonZeroU64);
 
+const DESK_BITS: u32 = MOST_DESKS.trailing_zeros();
+/// So many identities a thread takes at once, so that no counter is fought over.
+const BLOCK: u64 = 1_024;
+
+#[cold]
+fn first_of_block() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(BLOCK);
+    // Wrapped around, a number would come again after thousands of years.
+    let thread = thread_number() % MOST_DESKS;
+    (NEXT.fetch_add(BLOCK, Ordering::Relaxed) << DESK_BITS) | thread as u64
+}
+
 impl HoldId {
     /// One that nobody in this process had before.
     #[must_use]
+    #[inline]
     pub fn fresh() -> Self {
-        // Each thread takes a block of them, so that no counter is fought over.
-        const BLOCK: u64 = 1_024;
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        thread_local! { static MINE: Cell<u64> = const { Cell::new(0) }; }
-        MINE.with(|mine| {
-            let mut id = mine.get();
-            if id % BLOCK == 0 {
-                id = NEXT.fetch_add(BLOCK, Ordering::Relaxed);
+        thread_local! { static NEXT: Cell<u64> = const { Cell::new(0) }; }
+        NEXT.with(|next| {
+            let mut id = next.get();
+            // A thread counts in steps that leave its own number in the lowest bits.
+            if id % (BLOCK << DESK_BITS) < 1 << DESK_BITS {
+                id = first_of_block();
             }
-            mine.set(id + 1);
-            // Wrapped around, a number above zero would come after half a million years.
-            Self(NonZeroU64::MIN.saturating_add(id))
+            next.set(id.wrapping_add(1 << DESK_BITS));
+            Self::known(id).unwrap_or(Self(NonZeroU64::MIN))
         })
     }
 
+    /// A fresh one of this desk.
+    #[cfg(test)]
+    fn fresh_at(desk: usize) -> Self {
+        let others = Self::fresh().get() >> DESK_BITS << DESK_BITS;
+        Self::known(others | (desk % MOST_DESKS) as u64).expect("a sequence is above zero")
+    }
+
+    fn known(id: u64) -> Option<Self> {
+        NonZeroU64::new(id).map(Self)
+    }
+
+    /// The number of the thread that made it, modulo the most desks.
+    const fn desk(self) -> usize {
+        (self.get() % (1 << DESK_BITS)) as usize
+    }
+
+    /// Those that one thread makes follow each other.
+    const fn sequence(self) -> usize {
+        (self.get() >> DESK_BITS) as usize
+    }
     /// As a number.
     #[must_use]
     pub const fn get(self) -> u64 {

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxBuildHasher;
 
 use crate::call::Key;
-use crate::cost_guard::budget::{Budget, BudgetKey};
-use crate::cost_guard::ledger::HoldId;
+use crate::cost_guard::budget::{Budget, BudgetKey, Counts};
 use crate::cost_guard::ledger::account::Account;
-use crate::cost_guard::window::{Moment, Stamp};
+use crate::cost_guard::ledger::desk::Desks;
+use crate::cost_guard::window::{Moment, Window};
 use crate::money::Usd;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -17,50 +17,84 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// A budget and its accounts.
 #[derive(Debug)]
 pub(super) struct Book {
+    /// What each call asks of it lies together.
+    pub(super) glance: Glance,
     pub(super) budget: Budget,
     limit: AtomicU64,
     shards: Vec<Mutex<Shard>>,
     /// Accounts in all shards.
     len: AtomicUsize,
     bound: usize,
+    /// Where the drawers of the next budget begin, at each desk.
+    drawers_end: usize,
 }
 
-/// Some of a budget's accounts, and the holds on them.
+/// What it takes to find a call's drawer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Glance {
+    pub(super) extra_only: bool,
+    pub(super) by: BudgetKey,
+    pub(super) window: Window,
+    drawer: usize,
+}
+
+impl Glance {
+    /// The drawer of this key at any desk. Others may have the same.
+    #[inline]
+    pub(super) fn drawer_of(&self, key: &str) -> usize {
+        match self.by {
+            BudgetKey::All => self.drawer,
+            _ => self.drawer + usize::try_from(hash(key)).unwrap_or(0) % DRAWERS,
+        }
+    }
+}
+
+/// Some of a budget's accounts.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     index: HashMap<Key, usize>,
     pub(super) accounts: Vec<Account>,
-    pub(super) holds: FxHashMap<HoldId, Leg>,
     /// Where the search for an account at rest goes on.
     hand: usize,
 }
 
-/// What a hold has in one account.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Leg {
-    pub(super) slot: usize,
-    pub(super) stamp: Stamp,
-    pub(super) amount: Usd,
-}
-
 const MOST_SHARDS: usize = 64;
 const KEYS_A_SHARD: usize = 256;
+/// Accounts of one budget that a desk can have money of.
+const DRAWERS: usize = 32;
 /// How many accounts a newcomer looks at to find one at rest.
 const LOOK_AT: usize = 16;
 
 impl Book {
-    pub(super) fn new(budget: Budget, bound: usize) -> Self {
-        let shards = match budget.key {
-            BudgetKey::All => 1,
-            _ => (bound / KEYS_A_SHARD).clamp(1, MOST_SHARDS),
+    /// Its drawers come after those of the budgets before it.
+    pub(super) fn new(budget: Budget, bound: usize, drawers_before: usize) -> Self {
+        let (shards, drawers) = match budget.key {
+            BudgetKey::All => (1, 1),
+            _ => ((bound / KEYS_A_SHARD).clamp(1, MOST_SHARDS), DRAWERS),
         };
         Self {
             limit: AtomicU64::new(budget.limit.as_nanos()),
             shards: (0..shards).map(|_| Mutex::new(Shard::default())).collect(),
             len: AtomicUsize::new(0),
             bound,
+            glance: Glance {
+                extra_only: budget.counts == Counts::Extra,
+                by: budget.key,
+                window: budget.window,
+                drawer: drawers_before,
+            },
             budget,
+            drawers_end: drawers_before + drawers,
         }
+    }
+
+    /// Where the drawers of the next budget begin.
+    pub(super) fn drawers_end(&self) -> usize {
+        self.drawers_end
+    }
+
+    pub(super) fn drawer_of(&self, key: &str) -> usize {
+        self.glance.drawer_of(key)
     }
 
     pub(super) fn limit(&self) -> Usd {
@@ -74,7 +108,7 @@ impl Book {
     pub(super) fn shard_of(&self, key: &str) -> u8 {
         // Which lock a key has is no secret: all that can be gained is a wait of nanoseconds. The index is hashed safely.
         let shards = self.shards.len() as u64;
-        if shards == 1 { 0 } else { u8::try_from((FxBuildHasher.hash_one(key) >> 32) % shards).unwrap_or(0) }
+        if shards == 1 { 0 } else { u8::try_from((hash(key) >> 32) % shards).unwrap_or(0) }
     }
 
     pub(super) fn lock(&self, shard: u8) -> MutexGuard<'_, Shard> {
@@ -90,7 +124,7 @@ impl Book {
     }
 
     /// The account of this key, which is made if there is none and there is room for it.
-    pub(super) fn open(&self, shard: &mut Shard, key: &str, now: Moment) -> Option<usize> {
+    pub(super) fn open(&self, desks: &Desks, shard: &mut Shard, key: &str, now: Moment) -> Option<usize> {
         if let Some(slot) = shard.find(self.budget.key, key) {
             return Some(slot);
         }
@@ -98,7 +132,7 @@ impl Book {
         if self.len.fetch_update(Ordering::AcqRel, Ordering::Acquire, below).is_ok() {
             return Some(shard.push(&self.budget, key, now));
         }
-        let slot = shard.at_rest(&self.budget, now)?;
+        let slot = shard.at_rest(self, desks, now)?;
         let old =
             std::mem::replace(&mut shard.accounts[slot], Account::new(&self.budget, Key::from(key), now));
         shard.index.remove(&old.key);
@@ -107,8 +141,8 @@ impl Book {
     }
 
     /// The same, beyond the bound if it must be: what was spent is never lost.
-    pub(super) fn open_in_any_case(&self, shard: &mut Shard, key: &str, now: Moment) -> usize {
-        self.open(shard, key, now).unwrap_or_else(|| {
+    pub(super) fn open_in_any_case(&self, desks: &Desks, shard: &mut Shard, key: &str, now: Moment) -> usize {
+        self.open(desks, shard, key, now).unwrap_or_else(|| {
             self.len.fetch_add(1, Ordering::AcqRel);
             shard.push(&self.budget, key, now)
         })
@@ -130,13 +164,21 @@ impl Shard {
         slot
     }
 
-    fn at_rest(&mut self, budget: &Budget, now: Moment) -> Option<usize> {
+    fn at_rest(&mut self, book: &Book, desks: &Desks, now: Moment) -> Option<usize> {
         for _ in 0..LOOK_AT.min(self.accounts.len()) {
             self.hand = if self.hand + 1 < self.accounts.len() { self.hand + 1 } else { 0 };
-            if self.accounts[self.hand].at_rest(budget, now) {
+            let account = &mut self.accounts[self.hand];
+            if account.desks != 0 && account.at_rest(&book.budget, now) {
+                desks.call_back(book.drawer_of(account.key.as_str()), account);
+            }
+            if account.desks == 0 && account.at_rest(&book.budget, now) {
                 return Some(self.hand);
             }
         }
         None
     }
+}
+
+fn hash(key: &str) -> u64 {
+    FxBuildHasher.hash_one(key)
 }

@@ -49,7 +49,7 @@ impl Writing {
         granted: Granted<MemoryHold>,
         place: Place,
     ) -> Result<Self, Denied> {
-        let entries = ledger.memory.entries(&granted.hold);
+        let entries = ledger.memory.entries(granted.hold);
         let Some(ticket) = ledger.shared.open(granted.hold.id(), entries, place) else {
             ledger.memory.release(&granted.hold);
             return Err(Denied::new(Cause::Unavailable));

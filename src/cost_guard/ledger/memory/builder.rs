@@ -8,6 +8,7 @@ use super::{Core, MemoryLedger, of_all};
 use crate::config_error::ConfigError;
 use crate::cost_guard::budget::Budget;
 use crate::cost_guard::ledger::MOST_BUDGETS;
+use crate::cost_guard::ledger::desk::Desks;
 use crate::cost_guard::ledger::shard::Book;
 use crate::cost_guard::window::Window;
 use crate::sync::Arc;
@@ -81,9 +82,14 @@ impl MemoryLedgerBuilder {
     pub(super) fn finish(self) -> MemoryLedger {
         let any = |needs: fn(Window) -> bool| self.budgets.iter().any(|b| needs(b.window));
         let needs_wall = any(Window::needs_wall);
-        let bound = self.most_keys.get();
+        let mut books: Vec<Book> = Vec::with_capacity(self.budgets.len());
+        for budget in &self.budgets {
+            let drawers = books.last().map_or(0, Book::drawers_end);
+            books.push(Book::new(budget.clone(), self.most_keys.get(), drawers));
+        }
         let core = Core {
-            books: self.budgets.iter().map(|budget| Book::new(budget.clone(), bound)).collect(),
+            desks: Desks::new(desks(), books.len(), books.last().map_or(0, Book::drawers_end)),
+            books,
             start: time::now(),
             since: if self.lasting { time::nanos(self.wall.since_epoch()) } else { 0 },
             wall: self.wall,
@@ -96,6 +102,17 @@ impl MemoryLedgerBuilder {
         };
         MemoryLedger { core: Arc::new(core) }
     }
+}
+
+/// One for each processor: more threads than that seldom run at once.
+#[cfg(not(seawall_loom))]
+fn desks() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+#[cfg(seawall_loom)]
+fn desks() -> usize {
+    2
 }
 
 impl fmt::Debug for MemoryLedgerBuilder {

@@ -1,6 +1,6 @@
 //! What a ledger with a store writes down of this one, and gives back to it.
 
-use super::{MemoryHold, MemoryLedger, NO_SHARD};
+use super::{MemoryHold, MemoryLedger};
 use crate::call::Key;
 use crate::cost_guard::budget::Spender;
 use crate::cost_guard::ledger::file::Written;
@@ -13,13 +13,17 @@ impl MemoryLedger {
     }
 
     /// The accounts of a reservation.
-    pub(in crate::cost_guard::ledger) fn entries(&self, hold: &MemoryHold) -> Vec<Written> {
+    pub(in crate::cost_guard::ledger) fn entries(&self, hold: MemoryHold) -> Vec<Written> {
         let mut entries = Vec::with_capacity(self.core.books.len());
-        for (book, &which) in hold.shards.iter().enumerate().filter(|&(_, &which)| which != NO_SHARD) {
-            let shard = self.core.books[book].lock(which);
-            let Some(leg) = shard.holds.get(&hold.id) else { continue };
-            let key = shard.accounts[leg.slot].key.clone();
-            entries.push(Written { book, key, stamp: leg.stamp, amount: leg.amount });
+        let (amount, legs) = {
+            let mut desk = self.core.desks.lock(self.core.desks.of(hold.id));
+            let Some(place) = desk.holds.find(hold.id) else { return entries };
+            (desk.holds.amount(place), desk.holds.legs(place).to_vec())
+        };
+        for (book, leg) in legs.into_iter().enumerate().filter(|(_, leg)| leg.used) {
+            // An account on which something is held keeps its place.
+            let key = self.core.books[book].lock(leg.shard).accounts[leg.slot].key.clone();
+            entries.push(Written { book, key, stamp: leg.stamp, amount });
         }
         entries
     }
@@ -47,8 +51,9 @@ impl MemoryLedger {
         let now = self.moment();
         let book = &self.core.books[book];
         let mut shard = book.lock(book.shard_of(key));
-        let slot = book.open_in_any_case(&mut shard, key, now);
+        let slot = book.open_in_any_case(&self.core.desks, &mut shard, key, now);
         let account = &mut shard.accounts[slot];
+        self.core.desks.call_back(book.drawer_of(key), account);
         account.meter = Meter::restored(book.budget.window, now, slots);
         // Whoever was to hear of a mark has heard of it.
         let _ = account.mark(&book.budget, book.limit());
