@@ -29,15 +29,24 @@ pin_project! {
 }
 
 pin_project! {
+    // Its drop is so small that it is inlined: what few calls see lies behind one variant.
     #[project = StateProj]
-    #[project_replace = StateOwned]
     enum State<F, S> {
         Calling { #[pin] future: F },
-        // Nothing of the inner service, and nothing of the failed response, is held meanwhile.
+        Between { #[pin] between: Between<S> },
+        Done,
+    }
+}
+
+pin_project! {
+    // Between two attempts. Nothing of the inner service, and nothing of the failed response, is held meanwhile.
+    #[project = BetweenProj]
+    #[project_replace = BetweenOwned]
+    enum Between<S> {
         Waiting { #[pin] sleep: Sleep },
         Awaiting { ready: Waiting },
         Readying { inner: S },
-        Done,
+        Over,
     }
 }
 
@@ -59,57 +68,86 @@ where
     type Output = Result<P::Response, P::Error>;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.as_mut().project();
         loop {
             match this.state.as_mut().project() {
-                // ## Calling => (Waiting | Awaiting | Readying | Done)
+                // ## Calling => (Between | Done)
                 StateProj::Calling { future } => {
-                    let Poll::Ready(output) = future.poll(cx) else {
+                    let Poll::Ready(mut output) = future.poll(cx) else {
                         this.run.pending();
                         return Poll::Pending;
                     };
                     // The inner future goes before what it answered is judged, and so before any wait.
                     this.state.set(State::Done);
-                    match P::judge(&this.shared.rules, this.run, output) {
-                        Next::Done(output) => return Poll::Ready(output),
-                        Next::Again(When::At(at)) => {
-                            this.state.set(State::Waiting { sleep: tokio::time::sleep_until(at) });
-                        }
-                        Next::Again(When::Ready(ready)) => this.state.set(State::Awaiting { ready }),
-                        Next::Again(When::Now) => {
-                            this.state.set(State::Readying { inner: this.shared.fresh() });
-                            // A service that always fails at once must not keep the task from yielding.
-                            cx.waker().wake_by_ref();
-                            return Poll::Pending;
-                        }
+                    let Next::Again(when) = P::judge(&this.shared.rules, this.run, &mut output) else {
+                        return Poll::Ready(P::answer(output));
+                    };
+                    drop(output);
+                    let between = match when {
+                        When::At(at) => Between::Waiting { sleep: tokio::time::sleep_until(at) },
+                        When::Ready(ready) => Between::Awaiting { ready },
+                        When::Now => Between::Readying { inner: this.shared.fresh() },
+                    };
+                    let at_once = matches!(between, Between::Readying { .. });
+                    this.state.set(State::Between { between });
+                    if at_once {
+                        // A service that always fails at once must not keep the task from yielding.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
                 }
+                // ## Between => (Calling | Done)
+                StateProj::Between { .. } => {
+                    if let Err(error) = ready!(self.as_mut().poll_between(cx)) {
+                        return Poll::Ready(Err(error));
+                    }
+                    this = self.as_mut().project();
+                }
+                StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
+            }
+        }
+    }
+}
+
+impl<P, S, Req> ResponseFuture<P, S, Req>
+where
+    S: Clone,
+    P: PolicyFor<S, Req>,
+{
+    /// From a failed attempt to the call of the next one.
+    #[inline(never)]
+    fn poll_between(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), P::Error>> {
+        let mut this = self.project();
+        loop {
+            let StateProj::Between { mut between } = this.state.as_mut().project() else {
+                return Poll::Ready(Ok(()));
+            };
+            match between.as_mut().project() {
                 // ## Waiting => Readying: the timer registers the waker.
-                StateProj::Waiting { sleep } => {
+                BetweenProj::Waiting { sleep } => {
                     ready!(sleep.poll(cx));
-                    this.state.set(State::Readying { inner: this.shared.fresh() });
+                    between.set(Between::Readying { inner: this.shared.fresh() });
                 }
                 // ## Awaiting => Readying: what is awaited registers the waker.
-                StateProj::Awaiting { ready } => {
+                BetweenProj::Awaiting { ready } => {
                     ready!(ready.as_mut().poll(cx));
-                    this.state.set(State::Readying { inner: this.shared.fresh() });
+                    between.set(Between::Readying { inner: this.shared.fresh() });
                 }
                 // ## Readying => (Calling | Done): the inner service registers the waker.
-                StateProj::Readying { inner } => {
+                BetweenProj::Readying { inner } => {
                     if let Err(error) = ready!(P::poll_ready(inner, cx)) {
                         this.state.set(State::Done);
                         return Poll::Ready(Err(error));
                     }
-                    let StateOwned::Readying { mut inner } = this.state.as_mut().project_replace(State::Done)
-                    else {
+                    let BetweenOwned::Readying { mut inner } = between.project_replace(Between::Over) else {
                         unreachable!("the state was Readying a line ago");
                     };
                     let request = P::next(&this.shared.rules, this.run);
                     let request = request.expect("a copy was kept, or no other attempt was decided");
                     this.state.set(State::Calling { future: P::call(&mut inner, request) });
                 }
-                StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
+                BetweenProj::Over => panic!("`ResponseFuture` polled after a panic"),
             }
         }
     }
@@ -130,8 +168,8 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
             State::Calling { .. } => "calling",
-            State::Waiting { .. } | State::Awaiting { .. } => "waiting",
-            State::Readying { .. } => "readying",
+            State::Between { between: Between::Readying { .. } } => "readying",
+            State::Between { .. } => "waiting",
             State::Done => "done",
         };
         f.debug_struct("ResponseFuture")

@@ -38,10 +38,10 @@ pub struct Run<Req> {
 }
 
 /// What comes after a result.
-pub enum Next<O> {
+pub enum Next {
     /// The caller gets it.
-    Done(O),
-    /// Another attempt. The result is gone, and with it what it held.
+    Done,
+    /// Another attempt. The result goes first, and with it what it holds.
     Again(When),
 }
 
@@ -64,9 +64,9 @@ impl<Req> fmt::Debug for Run<Req> {
     }
 }
 
-impl<O> fmt::Debug for Next<O> {
+impl fmt::Debug for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, Self::Done(_)) { "Done" } else { "Again" })
+        f.write_str(if matches!(self, Self::Done) { "Done" } else { "Again" })
     }
 }
 
@@ -123,12 +123,11 @@ pub trait PolicyFor<S, Req>: Sized {
     fn begin(rules: &Rules<Self>, request: &mut Req) -> Run<Req>;
     #[doc(hidden)]
     fn next(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
+    /// Looks at a result where it lies: moving it about would cost more than to judge it.
     #[doc(hidden)]
-    fn judge(
-        rules: &Rules<Self>,
-        run: &mut Run<Req>,
-        output: Self::Output,
-    ) -> Next<Result<Self::Response, Self::Error>>;
+    fn judge(rules: &Rules<Self>, run: &mut Run<Req>, output: &mut Self::Output) -> Next;
+    #[doc(hidden)]
+    fn answer(output: Self::Output) -> Result<Self::Response, Self::Error>;
 }
 
 impl<P, S, Req> PolicyFor<S, Req> for P
@@ -161,8 +160,13 @@ where
     }
 
     #[inline]
-    fn judge(rules: &Rules<P>, run: &mut Run<Req>, output: Self::Output) -> Next<Self::Output> {
+    fn judge(rules: &Rules<P>, run: &mut Run<Req>, output: &mut Self::Output) -> Next {
         P::judge_for(rules, run, output)
+    }
+
+    #[inline]
+    fn answer(output: Self::Output) -> Self::Output {
+        output
     }
 }
 
@@ -176,11 +180,8 @@ pub trait JudgesFor<S: Service<Req>, Req>: Sized {
     #[doc(hidden)]
     fn next_for(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
     #[doc(hidden)]
-    fn judge_for(
-        rules: &Rules<Self>,
-        run: &mut Run<Req>,
-        output: Result<S::Response, S::Error>,
-    ) -> Next<Result<S::Response, S::Error>>;
+    fn judge_for(rules: &Rules<Self>, run: &mut Run<Req>, output: &mut Result<S::Response, S::Error>)
+    -> Next;
 }
 
 impl<P, S, Req> JudgesFor<S, Req> for P
@@ -198,11 +199,7 @@ where
     }
 
     #[inline]
-    fn judge_for(
-        rules: &Rules<P>,
-        run: &mut Run<Req>,
-        output: Result<S::Response, S::Error>,
-    ) -> Next<Result<S::Response, S::Error>> {
+    fn judge_for(rules: &Rules<P>, run: &mut Run<Req>, output: &mut Result<S::Response, S::Error>) -> Next {
         P::judge_output(rules, run, output)
     }
 }
@@ -214,7 +211,7 @@ pub trait Judges<Req, Res, E>: Sized {
     #[doc(hidden)]
     fn next_request(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
     #[doc(hidden)]
-    fn judge_output(rules: &Rules<Self>, run: &mut Run<Req>, output: Result<Res, E>) -> Next<Result<Res, E>>;
+    fn judge_output(rules: &Rules<Self>, run: &mut Run<Req>, output: &mut Result<Res, E>) -> Next;
 }
 
 impl<P, Req, Res, E> Judges<Req, Res, E> for P
@@ -259,43 +256,38 @@ where
     }
 
     #[inline]
-    fn judge_output(
-        rules: &Rules<P>,
-        run: &mut Run<Req>,
-        mut output: Result<Res, E>,
-    ) -> Next<Result<Res, E>> {
+    fn judge_output(rules: &Rules<P>, run: &mut Run<Req>, output: &mut Result<Res, E>) -> Next {
         let verdict = rules.policy.verdict(output.as_ref());
         let Some(request) = &mut run.kept else {
-            if verdict.is_success() {
-                return Next::Done(output);
+            if !verdict.is_success() {
+                give_up(rules, run, run.spent, verdict, output);
             }
-            return Next::Done(give_up(rules, run, run.spent, verdict, output));
+            return Next::Done;
         };
         if !verdict.is_success() {
             rules.policy.unpack(request);
         }
-        // Whatever the policy might say: it would refuse again.
-        if refused(&output).is_some() {
-            return Next::Done(give_up(rules, run, StopCause::Refused, verdict, output));
-        }
-        let mut attempt =
-            Attempt::new(run.number, run.started, request, &mut output, verdict, &mut run.memory);
-        let cause = match rules.policy.decide(&mut attempt) {
-            Decision::Stop(StopCause::Answered) => {
-                // What was kept of the body is free from here on.
-                run.kept = None;
-                return Next::Done(output);
-            }
-            Decision::Stop(cause) => cause,
-            Decision::Again { after } => match again(rules, run, verdict, &output, after) {
-                Ok(when) => {
-                    drop(output);
-                    return Next::Again(when);
+        let cause = if refused(output).is_some() {
+            // Whatever the policy might say: it would refuse again.
+            StopCause::Refused
+        } else {
+            let mut attempt =
+                Attempt::new(run.number, run.started, request, output, verdict, &mut run.memory);
+            match rules.policy.decide(&mut attempt) {
+                Decision::Stop(StopCause::Answered) => {
+                    // What was kept of the body is free from here on.
+                    run.kept = None;
+                    return Next::Done;
                 }
-                Err(cause) => cause,
-            },
+                Decision::Stop(cause) => cause,
+                Decision::Again { after } => match again(rules, run, verdict, output, after) {
+                    Ok(when) => return Next::Again(when),
+                    Err(cause) => cause,
+                },
+            }
         };
-        Next::Done(give_up(rules, run, cause, verdict, output))
+        give_up(rules, run, cause, verdict, output);
+        Next::Done
     }
 }
 
@@ -346,26 +338,25 @@ fn give_up<P, Req, Res, E>(
     run: &mut Run<Req>,
     cause: StopCause,
     verdict: Verdict,
-    output: Result<Res, E>,
-) -> Result<Res, E>
-where
+    output: &mut Result<Res, E>,
+) where
     E: Failure + From<Refusal>,
 {
     run.kept = None;
-    let refusal = refused(&output);
+    let refusal = refused(output);
     let cause = if refusal.is_some() { StopCause::Refused } else { cause };
     if !verdict.is_success() {
         rules.observers.raise(|| Event::GaveUp { label: &rules.label, attempt: run.number, cause, verdict });
     }
-    match (refusal, run.failed.take()) {
-        (Some(refusal), Some(failed)) if refusal.previous().is_none() => {
-            Err(refusal.with_previous(failed.previous()).into())
-        }
-        _ => output,
+    if let (Some(refusal), Some(failed)) = (refusal, run.failed.take())
+        && refusal.previous().is_none()
+    {
+        *output = Err(refusal.with_previous(failed.previous()).into());
     }
 }
 
 /// The refusal of our own layers that the output is. A timeout of the attempt is none: it was sent.
+#[inline]
 pub(super) fn refused<Res, E: Failure>(output: &Result<Res, E>) -> Option<Refusal> {
     let refusal = output.as_ref().err()?.refusal()?;
     (refusal.verdict().class() == Class::Refused).then_some(refusal)
