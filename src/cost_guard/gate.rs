@@ -14,10 +14,11 @@ use crate::cost_guard::bound::{Sizing, Tokens};
 use crate::cost_guard::budget::Spender;
 use crate::cost_guard::calendar;
 use crate::cost_guard::ledger::{Ask, Cause, Denied, HoldId, Ledger, Marks, MemoryLedger, Reservation};
-use crate::cost_guard::price::{Circumstances, Plain, Tariff};
+use crate::cost_guard::price::{Circumstances, Tariff};
 use crate::cost_guard::reader::Reads;
 use crate::cost_guard::settle::{Charge, HeadSeen, PricedBy, Said, Settling, Unreported};
 use crate::cost_guard::table::{Found, Prices};
+use crate::cost_guard::terms::{By, Rare, Terms};
 use crate::gate::{Admission, End, Follow, Gate, Heads, Permit};
 use crate::money::Usd;
 use crate::monitor::{Basis, Event, Observers};
@@ -162,43 +163,66 @@ where
         spender.tenant = tenant.as_ref().or(spender.tenant);
 
         let Some(found) = inner.prices.find(spender.upstream, spender.model) else {
-            inner.observers.raise(|| Event::Unpriced {
-                label: &inner.label,
-                upstream: spender.upstream,
-                model: spender.model,
-            });
-            let permit = || CostPermit::unpriced(inner.clone());
-            return admission(inner.unknown(RefusalKind::Unpriced, inner.unpriced_free, permit));
+            return unpriced(inner, &spender);
         };
         let tokens = inner.sizing.tokens(call, found.max_output());
         let service_tier = call.and_then(|call| call.service_tier.as_ref());
         let reserved =
             tokens.map(|tokens| found.dearest(tokens.input, service_tier).cost(tokens.input, tokens.output));
-        let permit = |hold| {
-            let (terms, rare) = inner.terms(&found, tokens.unwrap_or_default(), &spender, service_tier);
-            let reserved = reserved.unwrap_or_default();
-            CostPermit { inner: inner.clone(), hold, terms, reserved, head: HeadSeen::None, rare }
+        let tokens = tokens.unwrap_or_default();
+        let terms = Terms::of(&found, tokens);
+        // Few permits need more than their terms, and so the rest is found elsewhere.
+        let rare = (terms.by == By::Rare || inner.observers.any())
+            .then(|| Box::new(inner.rare(&found, terms.by, tokens, &spender, service_tier)));
+        let permit = CostPermit {
+            inner: inner.clone(),
+            hold: None,
+            terms,
+            reserved: reserved.unwrap_or_default(),
+            told: None,
+            head: HeadSeen::None,
+            rare,
         };
         let Some(reserved) = reserved else {
-            return admission(inner.unknown(RefusalKind::Unbounded, inner.unbounded_free, || permit(None)));
+            return admission(inner.unknown(RefusalKind::Unbounded, inner.unbounded_free, || permit));
         };
         let deadline = || self.reader.deadline(request).map_or(Duration::MAX, |at| at.remaining(time::now()));
         let patience = if inner.patience.is_zero() { inner.patience } else { inner.patience.min(deadline()) };
         let ask = Ask { id: HoldId::fresh(), spender, amount: reserved, patience, force: inner.observe_only };
-        match inner.ledger.reserve(&ask) {
+        let hold = match inner.ledger.reserve(&ask) {
             Reservation::Now(Ok(granted)) => {
                 if let Some(denied) = &granted.denied {
                     inner.would_refuse(&denied.to_refusal());
                 }
-                Admission::Now(permit(Some(granted.hold)))
+                Some(granted.hold)
             }
-            Reservation::Now(Err(denied)) => admission(inner.denied(&denied).map(|()| permit(None))),
+            Reservation::Now(Err(denied)) => match inner.denied(&denied) {
+                Ok(()) => None,
+                Err(refusal) => return Admission::Refused(refusal),
+            },
             Reservation::Later(later) => {
-                let waiting = Waiting { later, permit: Some(permit(None)), since: time::now() };
-                Admission::Later(CostWait(Box::pin(waiting)))
+                let waiting = Waiting { later, permit: Some(permit), since: time::now() };
+                return Admission::Later(CostWait(Box::pin(waiting)));
             }
-        }
+        };
+        // Made here alone, and so where it is to lie.
+        Admission::Now(CostPermit { hold, ..permit })
     }
+}
+
+/// No price is known.
+#[cold]
+fn unpriced<L: Ledger>(
+    inner: &Arc<Stripe<Inner<L>>>,
+    spender: &Spender<'_>,
+) -> Admission<CostPermit<L>, CostWait<L>> {
+    inner.observers.raise(|| Event::Unpriced {
+        label: &inner.label,
+        upstream: spender.upstream,
+        model: spender.model,
+    });
+    let permit = || CostPermit::unpriced(inner.clone());
+    admission(inner.unknown(RefusalKind::Unpriced, inner.unpriced_free, permit))
 }
 
 fn admission<P, W>(result: Result<P, Refusal>) -> Admission<P, W> {
@@ -215,56 +239,30 @@ pub struct CostPermit<L: Ledger> {
     hold: Option<L::Hold>,
     terms: Terms,
     reserved: Usd,
+    /// What it costs by the usage that an own type said at its head, which has no outcome to look at later.
+    told: Option<Charge>,
     head: HeadSeen,
     rare: Option<Box<Rare>>,
 }
 
-/// What it will be charged by.
-#[derive(Clone, Copy)]
-enum Terms {
-    /// No price is known.
-    None,
-    /// The prices at which it was admitted, and the bounds on its input and output.
-    Short(Plain, [u32; 2]),
-    /// The same, at length.
-    Rare,
-    /// What it costs by the usage that an own type said at its head, which has no outcome to look at later.
-    Told(Charge),
-}
-
-/// What few permits have: prices by tier or hour, more tokens than can be said in short, and somebody who listens.
-struct Rare {
-    tariff: Option<Arc<Tariff>>,
-    tokens: Tokens,
-    service_tier: Option<Key>,
-    hour: Option<(u8, u16)>,
-    upstream: Option<Key>,
-    model: Option<Key>,
-    extra: bool,
-}
-
 impl<L: Ledger> Inner<L> {
-    #[inline]
-    fn terms(
+    #[cold]
+    fn rare(
         &self,
         found: &Found,
+        by: By,
         tokens: Tokens,
         spender: &Spender<'_>,
         service_tier: Option<&Key>,
-    ) -> (Terms, Option<Box<Rare>>) {
-        let short = match (found, u32::try_from(tokens.input), u32::try_from(tokens.output)) {
-            (Found::Short(short), Ok(input), Ok(output)) => Some(Terms::Short(short.plain, [input, output])),
-            _ => None,
+    ) -> Rare {
+        let tariff = match (found, by) {
+            (_, By::Class | By::Nothing) => None,
+            (Found::Long(tariff), By::Rare) => Some(tariff.clone()),
+            (Found::Short(_), By::Rare) => {
+                self.prices.load().tariff(spender.upstream, spender.model).cloned()
+            }
         };
-        if let (Some(terms), false) = (short, self.observers.any()) {
-            return (terms, None);
-        }
-        let tariff = match (found, short) {
-            (_, Some(_)) => None,
-            (Found::Long(tariff), None) => Some(tariff.clone()),
-            (Found::Short(_), None) => self.prices.load().tariff(spender.upstream, spender.model).cloned(),
-        };
-        let rare = Rare {
+        Rare {
             service_tier: service_tier.cloned(),
             hour: tariff.as_deref().and_then(|tariff| self.hour(tariff)),
             tariff,
@@ -272,15 +270,14 @@ impl<L: Ledger> Inner<L> {
             upstream: spender.upstream.cloned(),
             model: spender.model.cloned(),
             extra: spender.extra,
-        };
-        (short.unwrap_or(Terms::Rare), Some(Box::new(rare)))
+        }
     }
 }
 
 impl<L: Ledger> CostPermit<L> {
     fn unpriced(inner: Arc<Stripe<Inner<L>>>) -> Self {
-        let (terms, head) = (Terms::None, HeadSeen::None);
-        Self { inner, hold: None, terms, reserved: Usd::ZERO, head, rare: None }
+        let (terms, head) = (Terms::NOTHING, HeadSeen::None);
+        Self { inner, hold: None, terms, reserved: Usd::ZERO, told: None, head, rare: None }
     }
 
     /// What is reserved for this attempt.
@@ -303,25 +300,26 @@ impl<L: Ledger> CostPermit<L> {
 
     #[inline]
     fn charge(&self, end: End, usage: &Usage, said: &Said) -> Charge {
-        match (&self.terms, self.settling()) {
-            (Terms::Told(told), _) => *told,
-            (_, Some(settling)) => settling.charge(end, self.head, usage, said),
-            (_, None) => Charge::Release,
+        match (self.told, self.settling()) {
+            (Some(told), _) => told,
+            (None, Some(settling)) => settling.charge(end, self.head, usage, said),
+            (None, None) => Charge::RELEASE,
         }
     }
 
     #[inline]
     fn settling(&self) -> Option<Settling<'_>> {
-        let (price, tokens) = match &self.terms {
-            Terms::Short(plain, [input, output]) => {
+        let Terms { by, plain, bounds: [input, output] } = &self.terms;
+        let (price, tokens) = match by {
+            By::Class => {
                 (PricedBy::Class(plain), Tokens { input: (*input).into(), output: (*output).into() })
             }
-            Terms::Rare => {
+            By::Rare => {
                 let rare = self.rare.as_deref()?;
                 let at = Circumstances { service_tier: rare.service_tier.as_ref(), hour: rare.hour };
                 (PricedBy::More(rare.tariff.as_deref()?, at), rare.tokens)
             }
-            Terms::None | Terms::Told(_) => return None,
+            By::Nothing => return None,
         };
         Some(Settling { price, tokens, reserved: self.reserved, rule: self.inner.rule })
     }
@@ -353,21 +351,22 @@ impl<L: Ledger> Permit for CostPermit<L> {
     #[inline]
     fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
         let inner: &Inner<L> = &self.inner;
-        let charge = match (outcome, &self.terms) {
-            (None, Terms::Told(told)) => *told,
+        let charge = match (outcome, self.told) {
+            (None, Some(told)) => told,
             (Some(outcome), _) => self.charge(end, &outcome.usage(), &Said::by(outcome)),
             (None, _) => self.charge(end, &Usage::default(), &Said::default()),
         };
-        match (charge, &self.hold) {
-            (Charge::Release, Some(hold)) => inner.ledger.release(hold),
-            (Charge::Pay(amount, basis), hold) if inner.observers.any() => {
+        let amount = charge.amount;
+        match (charge.basis, &self.hold) {
+            (None, Some(hold)) => inner.ledger.release(hold),
+            (Some(basis), hold) if inner.observers.any() => {
                 let mut marks: Marks = Default::default();
                 if let Some(hold) = hold {
                     inner.ledger.settle(hold, amount, Some(&mut marks));
                 }
                 self.tell(amount, basis, &marks);
             }
-            (Charge::Pay(amount, _), Some(hold)) => inner.ledger.settle(hold, amount, None),
+            (Some(_), Some(hold)) => inner.ledger.settle(hold, amount, None),
             (_, None) => {}
         }
     }
@@ -388,7 +387,7 @@ where
                 let usage = if response.outcome().is_none() { response.usage() } else { None };
                 if let Some(usage) = usage {
                     let said = Said { verdict, ..Said::default() };
-                    self.terms = Terms::Told(self.charge(End::Complete, &usage, &said));
+                    self.told = Some(self.charge(End::Complete, &usage, &said));
                 }
                 // A failing head decides the outcome.
                 if self.head == HeadSeen::Good { Follow::Body } else { Follow::Settle }

@@ -153,6 +153,7 @@ mod price;
 mod reader;
 mod settle;
 mod table;
+mod terms;
 mod window;
 
 pub use crate::money::{MoneyError, Rate, Usd};

@@ -293,6 +293,8 @@ impl Dearest {
 pub(crate) struct Plain([u32; 8]);
 
 impl Plain {
+    pub(crate) const FREE: Self = Self([0; 8]);
+
     /// `None` where a price depends on more than the class, or is beyond $4 294 a million tokens.
     fn of(tariff: &Tariff) -> Option<Self> {
         if tariff.steps.is_some() || !tariff.request.is_zero() {

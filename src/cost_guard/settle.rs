@@ -62,12 +62,20 @@ fn never_processed(verdict: Verdict) -> bool {
     matches!(verdict.reach(), Reach::Unsent | Reach::Unprocessed)
 }
 
-/// How an attempt is charged.
+/// How an attempt is charged. Two plain fields, which are passed in registers; an enum would be moved as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Charge {
-    /// It was not sent: no trace of it stays.
-    Release,
-    Pay(Usd, Basis),
+pub(crate) struct Charge {
+    pub(crate) amount: Usd,
+    /// `None`: it was not sent, and no trace of it stays.
+    pub(crate) basis: Option<Basis>,
+}
+
+impl Charge {
+    pub(crate) const RELEASE: Self = Self { amount: Usd::ZERO, basis: None };
+
+    const fn pay(amount: Usd, basis: Basis) -> Self {
+        Self { amount, basis: Some(basis) }
+    }
 }
 
 /// What a price goes by.
@@ -111,29 +119,29 @@ impl Settling<'_> {
     pub(crate) fn charge(&self, end: End, head: HeadSeen, usage: &Usage, said: &Said) -> Charge {
         let failed = said.verdict.is_some_and(|verdict| !verdict.is_success());
         if end == End::Unsent || head == HeadSeen::Unsent || said.verdict.is_some_and(never_processed) {
-            return Charge::Release;
+            return Charge::RELEASE;
         }
         if usage.anomalous {
-            return Charge::Pay(self.reserved, Basis::Anomaly);
+            return Charge::pay(self.reserved, Basis::Anomaly);
         }
         match (head, end) {
-            (HeadSeen::Bad, _) if usage.total().is_none() => Charge::Pay(Usd::ZERO, Basis::Nothing),
-            (HeadSeen::Bad, _) => Charge::Pay(self.cost(usage), Basis::Usage),
+            (HeadSeen::Bad, _) if usage.total().is_none() => Charge::pay(Usd::ZERO, Basis::Nothing),
+            (HeadSeen::Bad, _) => Charge::pay(self.cost(usage), Basis::Usage),
             // The upstream itself says so, and who hears that reads no further. Of one that broke off, or fell silent, nobody
             // knows what it bills.
             (HeadSeen::Good, End::Complete | End::Abandoned)
                 if failed && !said.content && usage.total().is_none() =>
             {
-                Charge::Pay(Usd::ZERO, Basis::Nothing)
+                Charge::pay(Usd::ZERO, Basis::Nothing)
             }
             (_, End::Abandoned) => self.at_least(usage, said),
             (HeadSeen::None, _) => self.unreported(usage, said),
             _ if usage.input.is_some() && usage.output.is_some() => {
-                Charge::Pay(self.cost(usage), Basis::Usage)
+                Charge::pay(self.cost(usage), Basis::Usage)
             }
             (_, End::Complete) if !failed && usage.total().is_some() => {
                 // One side is missing, and has its bound.
-                Charge::Pay(self.cost(&self.filled(usage)), Basis::Usage)
+                Charge::pay(self.cost(&self.filled(usage)), Basis::Usage)
             }
             _ => self.at_least(usage, said),
         }
@@ -141,22 +149,20 @@ impl Settling<'_> {
 
     /// By the rule, but never less than what was reported.
     fn at_least(&self, usage: &Usage, said: &Said) -> Charge {
-        match self.unreported(usage, said) {
-            Charge::Pay(amount, basis) => Charge::Pay(amount.max(self.cost(usage)), basis),
-            Charge::Release => Charge::Release,
-        }
+        let unreported = self.unreported(usage, said);
+        Charge { amount: unreported.amount.max(self.cost(usage)), ..unreported }
     }
 
     fn unreported(&self, usage: &Usage, said: &Said) -> Charge {
         match self.rule {
-            Unreported::Bound => Charge::Pay(self.reserved, Basis::Bound),
+            Unreported::Bound => Charge::pay(self.reserved, Basis::Bound),
             Unreported::Seen => {
                 let mut usage = *usage;
                 usage.input = usage.input.or(Some(self.tokens.input));
                 // No text has more tokens than bytes, nor the answer more than its bound.
                 let passed = said.body_bytes.min(self.tokens.output);
                 usage.output = Some(usage.output.unwrap_or(0).max(passed));
-                Charge::Pay(self.cost(&usage), Basis::Seen)
+                Charge::pay(self.cost(&usage), Basis::Seen)
             }
         }
     }
