@@ -20,6 +20,7 @@ use seawall::{BoxError, Verdict, classify};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service};
 
+use support::bodies::post;
 use support::{call, drain};
 
 /// A small request of an own type that says nothing of itself: the cost of the layer alone.
@@ -130,35 +131,6 @@ fn own(c: &mut Criterion) {
     group.finish();
 }
 
-/// 4 KB of JSON and 12 headers, as a server of hyper's makes such a request: values are slices of what it has read, names
-/// that it does not know are its own.
-fn request(body: &Bytes) -> Request<Full<Bytes>> {
-    const HEADERS: [(&str, &str); 12] = [
-        ("host", "gateway.example"),
-        ("content-type", "application/json"),
-        ("content-length", "4100"),
-        ("accept", "text/event-stream"),
-        ("accept-encoding", "identity"),
-        ("user-agent", "OpenAI/Python 2.9.0"),
-        ("authorization", "Bearer sk-of-the-caller"),
-        ("x-request-id", "0a1b2c3d-4e5f"),
-        ("x-stainless-lang", "python"),
-        ("x-stainless-os", "Linux"),
-        ("x-stainless-retry-count", "0"),
-        ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
-    ];
-    let read = Bytes::from(HEADERS.map(|(_, value)| value).concat());
-    let mut request = Request::post("https://gateway.example/v1/chat/completions");
-    let mut at = 0;
-    for (name, value) in HEADERS {
-        let slice = read.slice(at..at + value.len());
-        at += value.len();
-        let value = http::HeaderValue::from_maybe_shared(slice).expect("legal in a header");
-        request = request.header(name, value);
-    }
-    request.body(Full::new(body.clone())).unwrap_or_else(|_| unreachable!("these are legal headers"))
-}
-
 fn over_http(c: &mut Criterion) {
     let upstream = |name: &str| {
         let upstream = Upstream::new(name, "https://api.example.com/v1").expect("it is a URL");
@@ -182,9 +154,9 @@ where
     S: Service<Request<Full<Bytes>>, Response = Response<B>>,
     B: http_body::Body,
 {
-    let counted = allocation_counter::measure(|| drop(black_box(request(body)))).count_total;
+    let counted = allocation_counter::measure(|| drop(black_box(post(body)))).count_total;
     let mut served = || {
-        if let Ok(response) = call(&mut service, request(body)) {
+        if let Ok(response) = call(&mut service, post(body)) {
             drain(response.into_body());
         }
     };
@@ -194,7 +166,7 @@ where
     eprintln!("{name}: {} allocations", info.count_total - counted);
     c.bench_function(&format!("fallback_http/{name}"), |b| {
         b.iter_batched(
-            || request(body),
+            || post(body),
             |request| black_box(call(&mut service, request).is_ok()),
             criterion::BatchSize::SmallInput,
         );

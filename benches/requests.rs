@@ -7,6 +7,8 @@
     reason = "a bench that cannot run says so, and prints what it counts"
 )]
 
+mod support;
+
 use std::convert::Infallible;
 use std::hint::black_box;
 
@@ -14,27 +16,17 @@ use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures_util::FutureExt;
 use http::{Request, Response};
-use http_body_util::Full;
 use seawall::call::{
     Aim, CallBody, Credential, Destination, IntakeLayer, Key, Upstream, read_json, rewrite_model, tokens,
 };
 use tower::{Layer, Service, service_fn};
 
+use support::bodies::post;
+use support::streams::chat;
+
 const PROSE: &str =
     "It was a bright cold day, and the clocks were striking: thirteen, said 4 of them.\\nNobody asked why. ";
 const TOOL: &str = r#"{"type":"function","function":{"name":"get_weather","description":"The weather in a city.","parameters":{"type":"object","properties":{"city":{"type":"string"},"unit":{"type":"string","enum":["c","f"]}},"required":["city"]}}},"#;
-
-/// A chat of about this many bytes: messages of some 2 KB each, the model at the end, where it is found last.
-fn chat(bytes: usize) -> String {
-    let message = format!(r#"{{"role":"user","content":"{}"}},"#, PROSE.repeat(20));
-    let messages = message.repeat((bytes / message.len()).max(1));
-    let messages = if bytes < message.len() {
-        format!(r#"{{"role":"user","content":"{}"}},"#, PROSE.repeat(8))
-    } else {
-        messages
-    };
-    format!(r#"{{"messages":[{}],"stream":true,"model":"large-model"}}"#, messages.trim_end_matches(','))
-}
 
 /// The worst case: nothing but short strings and brackets.
 fn tools(bytes: usize) -> String {
@@ -77,35 +69,13 @@ fn estimate(c: &mut Criterion) {
     group.finish();
 }
 
-fn request(body: &Bytes) -> Request<Full<Bytes>> {
-    let mut request =
-        Request::post("https://a.example/v1/chat/completions").body(Full::new(body.clone())).unwrap();
-    for (name, value) in [
-        ("content-type", "application/json"),
-        ("authorization", "Bearer secret"),
-        ("accept", "text/event-stream"),
-        ("user-agent", "bench"),
-        ("host", "a.example"),
-        ("x-1", "1"),
-        ("x-2", "2"),
-        ("x-3", "3"),
-        ("x-4", "4"),
-        ("x-5", "5"),
-        ("x-6", "6"),
-    ] {
-        request.headers_mut().insert(name, value.parse().unwrap());
-    }
-    request.headers_mut().insert("content-length", body.len().into());
-    request
-}
-
 fn layers(c: &mut Criterion) {
     let mut group = c.benchmark_group("layers, 4 KB and 12 headers");
     let body = Bytes::from(chat(4 << 10));
     let mut intake = IntakeLayer::new()
         .layer(service_fn(async |request: Request<CallBody>| Ok::<_, Infallible>(Response::new(request))));
-    let mut read = |body: &Bytes| intake.call(request(body)).now_or_never().unwrap().unwrap().into_body();
-    group.bench_function("the request alone", |b| b.iter(|| request(black_box(&body))));
+    let mut read = |body: &Bytes| intake.call(post(body)).now_or_never().unwrap().unwrap().into_body();
+    group.bench_function("the request alone", |b| b.iter(|| post(black_box(&body))));
     group.bench_function("intake", |b| b.iter(|| read(black_box(&body))));
     let upstream =
         Upstream::new("b", "https://b.example/v1").unwrap().credential(Credential::bearer("secret").unwrap());
@@ -115,7 +85,7 @@ fn layers(c: &mut Criterion) {
     group.bench_function("aim", |b| b.iter(|| black_box(&original).aim(&at)));
 
     let (mut built, mut taken) = (None, None);
-    let plain = allocation_counter::measure(|| built = Some(request(&body)));
+    let plain = allocation_counter::measure(|| built = Some(post(&body)));
     let intake = allocation_counter::measure(|| taken = Some(read(&body)));
     let aim = allocation_counter::measure(|| drop(original.aim(&at).unwrap()));
     println!("allocations: intake {}, aim {}", intake.count_total - plain.count_total, aim.count_total);

@@ -1,7 +1,9 @@
 //! What the benches share: services that answer at once, and one way to drive them.
 #![allow(dead_code, unreachable_pub, reason = "each bench uses a part of this")]
 
+pub mod bodies;
 pub mod model;
+pub mod streams;
 
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
