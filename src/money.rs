@@ -326,6 +326,28 @@ mod tests {
         assert_eq!(Usd::dollars(1).percent(80), Usd::cents(80));
     }
 
+    #[test]
+    fn it_says_what_it_was_made_of_and_whether_that_is_nothing() {
+        assert_eq!((Usd::nanos(7).as_nanos(), Rate::pico(7).as_pico()), (7, 7));
+        assert!(Usd::ZERO.is_zero() && Rate::ZERO.is_zero());
+        assert!(!Usd::nanos(1).is_zero() && !Rate::pico(1).is_zero());
+    }
+
+    #[test]
+    fn more_digits_than_are_kept_change_nothing() {
+        let zeros = |count| "0".repeat(count);
+        assert_eq!(format!("0.{}1", zeros(40)).parse(), Ok(Usd::nanos(1)), "above zero is never free");
+        assert_eq!(format!("1.{}", zeros(40)).parse(), Ok(Usd::dollars(1)));
+        assert_eq!(format!("1{}e-40", zeros(40)).parse(), Ok(Usd::dollars(1)));
+    }
+
+    #[test]
+    fn each_error_says_what_is_wrong() {
+        assert_eq!("x".parse::<Usd>().unwrap_err().to_string(), "is not a decimal number");
+        assert_eq!("-1".parse::<Usd>().unwrap_err().to_string(), "is below zero");
+        assert_eq!("1e99".parse::<Usd>().unwrap_err().to_string(), "is too large an amount");
+    }
+
     proptest::proptest! {
         #[test]
         fn what_is_shown_is_read_back(nanos: u64) {

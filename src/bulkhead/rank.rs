@@ -53,3 +53,28 @@ mod sealed {
     impl Sealed for super::ByCall {}
     impl<F> Sealed for super::RankFn<F> {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Call, Described, Tagged};
+
+    fn asks(level: Option<u8>) -> Tagged<u8> {
+        let mut tagged = Tagged { request: 3, call: Call::default() };
+        tagged.call.priority = level.and_then(Priority::new);
+        tagged
+    }
+
+    #[test]
+    fn a_request_is_as_urgent_as_its_call_says_and_else_the_least() {
+        let rank = |request| Rank::<_, Described>::rank(&ByCall, &Described, &request);
+        assert_eq!(Some(rank(asks(Some(5)))), Priority::new(5));
+        assert_eq!(rank(asks(None)), Priority::default());
+    }
+
+    #[test]
+    fn a_closure_overrules_the_call() {
+        let by = RankFn::new(|request: &Tagged<u8>| Priority::new(request.request).unwrap_or_default());
+        assert_eq!(Some(by.rank(&Described, &asks(Some(5)))), Priority::new(3));
+    }
+}

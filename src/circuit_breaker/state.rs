@@ -9,6 +9,9 @@
 
 #[cfg(test)]
 #[cfg(not(seawall_loom))]
+mod edges;
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 mod figures;
 #[cfg(test)]
 #[cfg(not(seawall_loom))]

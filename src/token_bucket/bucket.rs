@@ -297,3 +297,19 @@ impl Bucket {
         self.meters().all(|meter| meter.tat() <= now)
     }
 }
+
+#[cfg(all(test, not(seawall_loom)))]
+mod tests {
+    use super::*;
+
+    /// What a request of several dimensions does when another was quicker at one of them, which no test can time.
+    #[test]
+    fn what_is_undone_is_back_to_the_tick() {
+        let meter = Meter::new(Rate { interval: 7, burst: 10 });
+        meter.take(3, 4).unwrap();
+        let before = meter.tat();
+        meter.take(3, 5).unwrap();
+        meter.undo(5);
+        assert_eq!(meter.tat(), before);
+    }
+}

@@ -5,6 +5,7 @@ mod calls;
 mod model;
 mod overload;
 mod settings;
+mod slots;
 mod waiting;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -89,3 +89,18 @@ fn b013_settings_that_cannot_work_are_named() {
         );
     }
 }
+
+#[test]
+fn settings_at_their_bounds_are_sound() {
+    for jitter in [Jitter::Share(0.0), Jitter::Share(1.0), Jitter::UpTo(Duration::ZERO)] {
+        assert_eq!(Backoff::fixed(S).cap(S).jitter(jitter).check(), Ok(()), "{jitter:?}");
+    }
+    assert_eq!(Backoff::exponential(S).factor(1.0).check(), Ok(()));
+}
+
+#[test]
+fn it_shows_how_it_grows() {
+    let shown = [Backoff::fixed(S), Backoff::linear(S), Backoff::exponential(S), Backoff::custom(S, |_| S)]
+        .map(|backoff| format!("{:?}", backoff.growth));
+    assert_eq!(shown, ["Fixed", "Linear", "Exponential(2.0)", "Custom"]);
+}

@@ -151,3 +151,37 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_time_pays_ends_at_the_cap_and_no_part_of_it_is_kept() {
+    let terms = Terms { deposit: 0, per_second: 1_000, cap: 2 * TOKEN };
+    let bucket = Bucket::full(&terms);
+    assert!(bucket.take(&terms, || 0).is_some());
+    assert_eq!(bucket.left(&terms, || 2_500), 2 * TOKEN, "more was earned than there is room for");
+    let slow = Terms { deposit: 0, per_second: 1, cap: TOKEN };
+    let bucket = Bucket::full(&slow);
+    assert!(bucket.take(&slow, || 0).is_some());
+    // The last thousandth fills it a second before, less a millisecond, the next would be earned.
+    assert!(bucket.take(&slow, || 1_000_999).is_some());
+    assert_eq!((bucket.left(&slow, || 2_000_000), bucket.left(&slow, || 2_000_999)), (TOKEN - 1, TOKEN));
+}
+
+#[test]
+fn a_full_bucket_makes_way_for_a_new_upstream_and_a_spent_one_does_not() {
+    let bound = NonZeroUsize::new(1).unwrap();
+    let budget = Budget::builder().max_upstreams(bound).build().unwrap();
+    let [calm, spent, shared, late] = ["calm", "spent", "shared", "late"].map(Key::from);
+    assert!(budget.try_take(Some(&calm)));
+    (0..5).for_each(|_| budget.arrive(Some(&calm)));
+    assert_eq!(takes(&budget, Some(&spent)), 10, "it has the place of one that needs none");
+    assert_eq!(takes(&budget, Some(&shared)), 10, "what all newcomers share");
+    assert_eq!(takes(&budget, Some(&late)), 0);
+    assert_eq!(budget.0.upstreams.len(), 1);
+}
+
+#[test]
+fn it_shows_what_is_left() {
+    let budget = of(0.2, 3);
+    assert!(budget.try_take(None));
+    assert_eq!(format!("{budget:?}"), "Budget { left_in_thousandths: 2000, upstreams: 0, .. }");
+}

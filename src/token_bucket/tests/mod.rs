@@ -8,10 +8,12 @@
 
 mod bucket;
 mod cases;
+mod core;
 mod keyed;
 mod learning;
 mod providers;
 mod queue;
+mod quota;
 mod settings;
 mod settlement;
 mod stack;

@@ -1,0 +1,118 @@
+//! The bucket with its line: pauses, settlements, and what comes to rest.
+
+use std::task::Waker;
+
+use crate::token_bucket::bucket::{Bucket, Rate, Short, TICKS, nanos_up};
+use crate::token_bucket::core::Core;
+use crate::token_bucket::queue::{Joined, Polled, Waiter};
+use crate::token_bucket::tests::support::few;
+
+const SECOND: u64 = 1_000_000_000 * TICKS;
+
+/// One unit a second, ten at once.
+fn core() -> Core {
+    Core::new(Bucket::new(Rate { interval: SECOND, burst: 10 }, &[]), 100)
+}
+
+fn level(core: &Core, now: u64) -> u64 {
+    let meter = core.bucket.meter(0).unwrap();
+    meter.rate().level(meter.tat(), now)
+}
+
+#[test]
+fn a_pause_refuses_until_it_is_over_and_takes_nothing() {
+    let core = core();
+    assert!(!core.may_be_paused());
+    core.pause(0, 10 * SECOND, 0);
+    let refused = core.take_or_refuse(4 * SECOND, &few(&[1])).unwrap_err();
+    assert_eq!(refused, Short { dimension: Short::NO_DIMENSION, wait: 6 * SECOND });
+    assert_eq!(core.paused_for(4 * SECOND), 6 * SECOND, "asking ends no pause");
+    assert!(core.may_be_paused() && core.take(4 * SECOND, &few(&[1])).is_none());
+    assert_eq!(core.paused_for(10 * SECOND), 0);
+    assert!(!core.may_be_paused(), "whoever asks next need not look");
+    assert_eq!(core.take_or_refuse(10 * SECOND, &few(&[10])), Ok(()));
+    assert_eq!(level(&core, 10 * SECOND), 0);
+}
+
+#[test]
+fn of_a_pause_and_an_empty_bucket_the_one_that_is_over_later_is_told() {
+    let core = core();
+    core.take(0, &few(&[10])).unwrap().unwrap();
+    core.pause(0, 5 * SECOND, 0);
+    let refused = |cost| core.take_or_refuse(0, &few(&[cost])).unwrap_err();
+    assert_eq!(refused(4), Short { dimension: Short::NO_DIMENSION, wait: 5 * SECOND });
+    assert_eq!(refused(5), Short { dimension: Short::NO_DIMENSION, wait: 5 * SECOND });
+    assert_eq!(refused(6), Short { dimension: 0, wait: 6 * SECOND });
+}
+
+#[test]
+fn what_was_not_used_comes_back_and_what_was_used_beyond_is_charged() {
+    let settled = |actual| {
+        let core = core();
+        core.take(0, &few(&[8])).unwrap().unwrap();
+        core.settle(0, 0, (0, 8), actual, false);
+        (level(&core, 0), core.bucket.meter(0).unwrap().tat() / SECOND)
+    };
+    assert_eq!(settled(3), (7, 3));
+    assert_eq!(settled(8), (2, 8));
+    assert_eq!(settled(9), (1, 9));
+    assert_eq!(settled(15), (0, 15), "a debt");
+}
+
+#[test]
+fn another_rate_holds_from_then_on() {
+    let core = core();
+    let to = Rate { interval: SECOND / 2, burst: 4 };
+    core.set_rate(0, 0, to);
+    assert_eq!((core.bucket.meter(0).unwrap().rate(), level(&core, 0)), (to, 4));
+    core.set_rate(0, 7, Rate { interval: SECOND, burst: 1 });
+    assert_eq!(core.bucket.rates().to_vec(), [to], "there is no seventh dimension");
+}
+
+#[test]
+fn an_upstream_that_has_less_left_than_we_think_lowers_the_level_and_never_lifts_it() {
+    let core = core();
+    core.cap(0, 0, 0, 3);
+    assert_eq!(level(&core, 0), 3);
+    core.cap(0, 0, 0, 8);
+    assert_eq!(level(&core, 0), 3);
+}
+
+#[test]
+fn a_lower_level_refuses_those_who_would_be_served_too_late() {
+    let core = core();
+    core.take(0, &few(&[10])).unwrap().unwrap();
+    let mut hasty = Waiter::new(few(&[5]), 6 * SECOND, 0);
+    hasty.latest = 6 * SECOND;
+    let Joined::Waits { ticket, at } = core.join(0, hasty).unwrap() else { panic!("it is in time") };
+    assert_eq!(at, 5 * SECOND);
+    // What is known to be left is said of a later time: all that flowed in until then is gone.
+    core.cap(0, 0, 4 * SECOND, 0);
+    let Polled::Refused(short) = core.poll(0, ticket, Waker::noop().clone()) else { panic!("too late") };
+    assert_eq!(short.wait, 9 * SECOND);
+}
+
+#[test]
+fn it_is_at_rest_when_it_is_full_and_nothing_pauses() {
+    let core = core();
+    assert!(core.is_at_rest(0));
+    core.take(0, &few(&[3])).unwrap().unwrap();
+    assert!(!core.is_at_rest(3 * SECOND - 1));
+    assert!(core.is_at_rest(3 * SECOND));
+    core.pause(3 * SECOND, 5 * SECOND, 0);
+    assert!(!core.is_at_rest(4 * SECOND));
+    assert!(core.is_at_rest(5 * SECOND));
+}
+
+#[test]
+fn a_cost_above_the_burst_is_found_in_its_dimension() {
+    let bucket = Bucket::new(Rate { interval: SECOND, burst: 10 }, &[Rate { interval: SECOND, burst: 5 }]);
+    assert_eq!(bucket.too_large(&[10, 5]), None);
+    assert_eq!(bucket.too_large(&[11, 0]), Some(0));
+    assert_eq!(bucket.too_large(&[9, 6]), Some(1));
+}
+
+#[test]
+fn ticks_are_told_in_nanoseconds_that_are_enough() {
+    assert_eq!([0, 1, TICKS, TICKS + 1].map(nanos_up), [0, 1, 1, 2]);
+}
