@@ -76,5 +76,6 @@ mod tests {
     fn a_closure_overrules_the_call() {
         let by = RankFn::new(|request: &Tagged<u8>| Priority::new(request.request).unwrap_or_default());
         assert_eq!(Some(by.rank(&Described, &asks(Some(5)))), Priority::new(3));
+        assert_eq!(format!("{:?}", by.clone()), "RankFn", "what a closure is nobody can show");
     }
 }

@@ -111,6 +111,7 @@ mod tests {
         }
         assert_eq!(CalendarUnit::Month.start(2024 * 12 + 2), 19_783 * DAY, "March follows the leap day");
         assert_eq!(CalendarUnit::Week.index(20_786 * DAY) + 1, CalendarUnit::Week.index(20_787 * DAY));
+        assert_eq!(CalendarUnit::Week.index(20_787 * DAY), CalendarUnit::Week.index(20_794 * DAY - 1));
         assert_eq!(weekday_and_minute(20_786 * DAY + 61 * MINUTE), (6, 61));
         assert_eq!(weekday_and_minute(-1), (2, 1_439), "the last minute of a Wednesday");
     }

@@ -1,5 +1,8 @@
 //! One account: what of a budget's limit one key has used, and who waits for it.
 
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;

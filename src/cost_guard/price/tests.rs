@@ -103,6 +103,54 @@ fn cheaper_hours_and_other_service_tiers() {
     assert_eq!(tariff.dearest(1, None).cost(1_000_000, 0), Usd::cents(30), "never the cheaper hour");
 }
 
+#[test]
+fn a_span_of_the_day_has_its_first_minute_and_not_its_last() {
+    let monday = |from, to| Hours { from, to, weekdays: 1 };
+    let within = monday(540, 1_020);
+    assert_eq!(
+        [539, 540, 1_019, 1_020, 1_100].map(|m| within.contain(0, m)),
+        [false, true, true, false, false]
+    );
+    assert_eq!([1, 6].map(|day| within.contain(day, 600)), [false, false]);
+    let a_whole_day = monday(600, 600);
+    assert_eq!([599, 600, 1_439].map(|m| a_whole_day.contain(0, m)), [false, true, true]);
+    assert_eq!([0, 599, 600].map(|m| a_whole_day.contain(1, m)), [true, true, false]);
+}
+
+#[test]
+fn a_price_says_what_it_was_made_of() {
+    let price = Price::per_million("1", "2").unwrap();
+    let with = price.clone().with_request(Usd::cents(1)).with_max_output(9);
+    assert_eq!((with.request, with.max_output, &with.rates), (Usd::cents(1), Some(9), &price.rates));
+    let tariff = Tariff::new(&with);
+    assert_eq!(
+        (tariff.cost(&usage([0; 8]), &Circumstances::default()), tariff.max_output),
+        (Usd::cents(1), Some(9))
+    );
+}
+
+#[test]
+fn the_hour_matters_only_where_some_are_cheaper() {
+    let mut price = Price::per_million("1", "2").unwrap();
+    assert!(!Tariff::new(&price).by_hour());
+    price = price.with_tier(10, true, Rates::default());
+    assert!(!Tariff::new(&price).by_hour());
+    price.off_peak = Some(OffPeak { hours: Vec::new(), rates: Rates::default() });
+    assert!(Tariff::new(&price).by_hour());
+}
+
+#[test]
+fn a_bound_has_room_for_what_rounding_each_class_up_adds_and_for_no_more() {
+    let slack = |input, output| {
+        let price = Price::new(Rates::new(Rate::pico(input), Rate::pico(output)));
+        Tariff::new(&price).dearest(0, None).cost(0, 0).as_nanos()
+    };
+    assert_eq!(slack(1_000, 2_000), 0, "whole nano-dollars");
+    assert_eq!(slack(1, 1_000), 4, "five classes of input, rounded once anyway");
+    assert_eq!(slack(1_000, 1), 2, "three of output");
+    assert_eq!(slack(1_001, 2_001), 6);
+}
+
 proptest! {
     #[test]
     fn no_usage_within_the_bound_costs_more_than_the_bound(
