@@ -4,24 +4,23 @@
 //! with an error when a bar is missed. `-- --record` puts the tables into `BENCHMARKS.md` too. `-- behave` runs the faults
 //! alone, and ends with an error where this crate shows one; it takes `--record` too.
 
+mod alone;
 mod behave;
 mod drive;
 mod measure;
 mod ours;
 mod report;
 mod rows;
+mod support;
 mod theirs;
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use measure::{allocations, paired, two_threads};
+use measure::{TURNS, allocations, paired, precise, two_threads};
 use report::{Bar, Line};
 use rows::Row;
-
-/// How many turns each side has.
-const TURNS: usize = 300;
 
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -62,6 +61,7 @@ fn compare(record: bool) -> ExitCode {
     }
     lines.extend(rows::others().iter_mut().map(line));
     let shared = shared(&mut bars);
+    bars.extend(alone::bars());
     let table = format!("{}\n{shared}", report::markdown(&lines));
     let told = report::bars(&bars);
     println!("{table}\n{told}");
@@ -70,11 +70,6 @@ fn compare(record: bool) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if bars.iter().all(Bar::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "nothing makes 2^52 allocations a call")]
-fn precise(count: u64) -> f64 {
-    count as f64
 }
 
 /// Two threads on one service. There are two processors at least, or nothing is told.

@@ -17,6 +17,9 @@ pub struct Timing {
     pub median: f64,
 }
 
+/// How many turns each side has.
+pub const TURNS: usize = 300;
+
 /// How long one turn takes: long against the clock, short against what disturbs.
 const TURN: Duration = Duration::from_micros(400);
 
@@ -31,10 +34,21 @@ pub fn paired(ours: &mut Loop, theirs: &mut Loop, turns: usize) -> (Timing, Timi
     (timing(our_times), timing(their_times))
 }
 
+/// Times one loop.
+pub fn alone(run: &mut Loop, turns: usize) -> Timing {
+    let count = calibrated(run);
+    timing((0..turns).map(|_| each(time(run, count), count)).collect())
+}
+
 fn timing(mut times: Vec<f64>) -> Timing {
     times.sort_by(f64::total_cmp);
     let at = |index: usize| times.get(index).copied().unwrap_or(f64::NAN);
     Timing { least: at(0), median: at(times.len() / 2) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nothing that is counted here comes near 2^52")]
+pub fn precise(count: u64) -> f64 {
+    count as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a turn is far shorter than 2^52 ns")]
@@ -50,7 +64,7 @@ fn time(run: &mut Loop, count: u64) -> Duration {
 
 /// How many calls make a turn.
 fn calibrated(run: &mut Loop) -> u64 {
-    let mut count = 64;
+    let mut count = 1;
     while time(run, count) < TURN {
         count *= 2;
     }

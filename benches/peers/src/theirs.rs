@@ -3,6 +3,7 @@
 use std::future::{Ready, ready};
 use std::hint::black_box;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -135,6 +136,19 @@ pub fn resilience_timeout() -> Loop {
 
 pub fn resilience_fallback() -> Loop {
     calls(FallbackLayer::<u64, u64, PlainError>::value(0).layer(Plain), 7_u64)
+}
+
+/// Waits in `poll_ready` for the rate.
+pub fn throttle_net_limiter() -> Loop {
+    let throttle = throttle_net::Throttle::builder().rate(900_000_000, Duration::from_secs(1)).build();
+    calls(throttle_net::tower::ThrottleLayer::new(throttle).layer(Echo), 7_u64)
+}
+
+/// Its breaker is always around a limiter.
+pub fn throttle_net_breaker() -> Loop {
+    let throttle = throttle_net::Throttle::builder().rate(900_000_000, Duration::from_secs(1)).build();
+    let breaker = throttle_net::CircuitBreaker::builder().build(throttle);
+    calls(throttle_net::tower::CircuitBreakerLayer::new(Arc::new(breaker)).layer(Echo), 7_u64)
 }
 
 /// The context and the clock of seatbelt.
