@@ -22,6 +22,7 @@ impl Sink for Collect {
     }
 
     fn part(&mut self, _: &[u8], data: &[u8]) {
+        assert!(!data.is_empty(), "nothing is no part");
         self.parts.extend_from_slice(data);
     }
 
@@ -175,10 +176,31 @@ fn comments_and_blank_lines_and_other_fields_are_signs_of_life_and_no_event() {
 }
 
 #[test]
+fn a_comment_in_two_frames_is_one_sign_of_life() {
+    let frames: [&[u8]; 3] = [b": keep", b"-alive", b"\n"];
+    assert_eq!(parse(frames).alive, 1);
+}
+
+#[test]
 fn a_line_that_is_no_field_is_handed_over_apart() {
     let seen = parse([&b"data: a\n\n{\n  \"error\": 1\n}\r\ndatax: 1\nData: 2\n"[..]]);
     assert_eq!(seen.events.len(), 1);
     assert_eq!(seen.stray, [&b"{"[..], b"  \"error\": 1", b"}", b"datax: 1", b"Data: 2"]);
+}
+
+#[test]
+fn a_line_that_is_no_field_ends_with_the_stream_too() {
+    assert_eq!(parse([&b"{\"error\""[..], b":1}"]).stray, [b"{\"error\":1}"]);
+}
+
+#[test]
+fn of_a_long_event_name_the_first_64_bytes_are_kept() {
+    let name = "n".repeat(100);
+    for cut in [0, 60, 64, 70, 100] {
+        let text = format!("event:{name}\ndata: x\n\n");
+        let (first, second) = text.as_bytes().split_at("event:".len() + cut);
+        assert_eq!(parse([first, second]).events, [(vec![b'n'; 64], b"x".to_vec(), true)], "{cut}");
+    }
 }
 
 #[test]
