@@ -1,6 +1,8 @@
 //! The bucket with its line: pauses, settlements, and what comes to rest.
 
-use std::task::Waker;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
 
 use crate::token_bucket::bucket::{Bucket, Rate, Short, TICKS, nanos_up};
 use crate::token_bucket::core::Core;
@@ -8,6 +10,15 @@ use crate::token_bucket::queue::{Joined, Polled, Waiter};
 use crate::token_bucket::tests::support::few;
 
 const SECOND: u64 = 1_000_000_000 * TICKS;
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// One unit a second, ten at once.
 fn core() -> Core {
@@ -86,8 +97,13 @@ fn a_lower_level_refuses_those_who_would_be_served_too_late() {
     hasty.latest = 6 * SECOND;
     let Joined::Waits { ticket, at } = core.join(0, hasty).unwrap() else { panic!("it is in time") };
     assert_eq!(at, 5 * SECOND);
+    let count = Arc::new(Count::default());
+    assert!(matches!(core.poll(0, ticket, count.clone().into()), Polled::Pending(_)));
+    core.cap(0, 0, 0, 10);
+    assert_eq!(count.0.load(Ordering::Relaxed), 0, "no less is left than we think");
     // What is known to be left is said of a later time: all that flowed in until then is gone.
     core.cap(0, 0, 4 * SECOND, 0);
+    assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is told at once, and not when its time has come");
     let Polled::Refused(short) = core.poll(0, ticket, Waker::noop().clone()) else { panic!("too late") };
     assert_eq!(short.wait, 9 * SECOND);
 }
