@@ -38,7 +38,8 @@ fn of_the_windows_before_the_last_one_is_kept() {
     for hour in 10..13 {
         assert_eq!(spend(&mut meter, window, at(hour * HOUR, 0)), Usd::cents(1));
     }
-    assert_eq!(spend(&mut meter, window, at(11 * HOUR, 0)), Usd::cents(2));
+    assert_eq!(spend(&mut meter, window, at(12 * HOUR, 0)), Usd::cents(2));
+    assert_eq!(spend(&mut meter, window, at(11 * HOUR, 0)), Usd::cents(2), "and not 3, as in the last");
 }
 
 #[test]
@@ -199,4 +200,34 @@ fn a_mark_is_passed_once_when_it_is_reached_and_the_highest_is_told() {
     assert_eq!(meter.pass_marks(&[30, 50, 80], Usd::ZERO), None, "nothing of nothing");
     assert_eq!(meter.pass_marks(&[30, 50, 80], Usd::cents(10)), Some(50));
     assert_eq!(meter.pass_marks(&[], Usd::cents(1)), None);
+}
+
+#[test]
+fn a_mark_of_a_rolling_window_is_not_told_again_while_its_bucket_is_in_it() {
+    let window = Window::rolling(Duration::from_secs(3_600)).unwrap();
+    let mut meter = Meter::new(window, at(0, 0));
+    let mut told = |minute: u64| {
+        let now = Moment { clock: minute * 60_000_000_000, wall: 0 };
+        spend(&mut meter, window, now);
+        meter.pass_marks(&[50], Usd::cents(1))
+    };
+    assert_eq!([0, 60, 62].map(&mut told), [Some(50), None, Some(50)]);
+}
+
+#[test]
+fn what_is_held_in_one_bucket_leaves_with_it_in_one() {
+    let window = Window::rolling(Duration::from_secs(3_600)).unwrap();
+    let now = |minute: u64| Moment { clock: minute * 60_000_000_000, wall: 0 };
+    for (kept, settled) in [(2, 3), (3, 2)] {
+        for first in [true, false] {
+            let mut meter = Meter::new(window, now(0));
+            for cents in if first { [settled, kept] } else { [kept, settled] } {
+                meter.reserve(window, now(0), Usd::cents(cents));
+            }
+            meter.settle(0, Usd::cents(settled), Usd::ZERO);
+            meter.reserve(window, now(9), Usd::cents(5));
+            meter.turn(window, now(61));
+            assert_eq!(meter.reserved(), Usd::cents(5), "{kept} left with its bucket, {settled} was settled");
+        }
+    }
 }

@@ -203,6 +203,36 @@ fn a_reset_is_read_in_every_form() {
 }
 
 #[test]
+fn of_several_limits_the_one_of_which_nothing_is_left_counts() {
+    let of_the_day = ("x-ratelimit-reset-requests-day", "60");
+    let of_the_minute = ("x-ratelimit-reset-tokens-minute", "5");
+    let empty = ("x-ratelimit-remaining-tokens-minute", "0");
+    assert_eq!(read_from(&[of_the_day, of_the_minute, empty], ""), Some(5_000));
+    assert_eq!(read_from(&[of_the_day, of_the_minute], ""), Some(60_000), "any may be the one");
+}
+
+#[test]
+fn a_sentence_tells_its_unit_in_a_word() {
+    let said = |sentence: &str| read_from(&[], &format!(r#"{{"error":{{"message":"{sentence}"}}}}"#));
+    assert_eq!(said("Please retry after 2 minutes."), Some(120_000));
+    assert_eq!(said("Please retry in 1 minute, or so."), Some(60_000));
+    assert_eq!(said("Please try again in 30 milliseconds."), Some(30));
+    assert_eq!(said("Please try again in 1 millisecond"), Some(1));
+    assert_eq!(said("Please try again in 3 seconds."), Some(3_000));
+    assert_eq!(said("Please try again in 3 days."), None);
+}
+
+#[test]
+fn a_value_may_have_64_bytes_and_as_many_digits_as_that() {
+    let text = |length: usize| HeaderValue::from_str(&"0".repeat(length)).unwrap();
+    assert_eq!([64, 65].map(|length| value::text(&text(length)).is_some()), [true, false]);
+    let minute = Time::Seconds(60 * u128::from(SECOND));
+    assert_eq!(value::time("00000000000000000000060", WALL), Some(minute));
+    assert_eq!(value::decimal("0.0000000000001", SECOND), Some(1), "rounded up");
+    assert_eq!(value::decimal("1.0000000000000000", SECOND), Some(u128::from(SECOND)));
+}
+
+#[test]
 fn units_are_summed_and_milliseconds_are_no_minutes() {
     let nanos = |text| value::units(text);
     assert_eq!(nanos("6m0s"), Some(360 * u128::from(SECOND)));

@@ -286,6 +286,87 @@ fn long_fields_and_many_members_stay_bounded() {
     assert_eq!(read(&[("ratelimit", &many)]).iter().count(), MOST);
 }
 
+#[test]
+fn a_full_bucket_tells_no_rate_and_the_shortest_time_that_is_no_rounding_does() {
+    let of = |limit, left, reset| {
+        only(&[
+            ("x-ratelimit-limit-requests", limit),
+            ("x-ratelimit-remaining-requests", left),
+            ("x-ratelimit-reset-requests", reset),
+        ])
+    };
+    let full = of("100", "100", "30s");
+    assert_eq!((full.window, full.refill()), (None, None));
+    assert_eq!(of("6000", "5999", "10ms").window, Some(MINUTE));
+    assert!(!read(&[("x-ratelimit-limit-requests", "100")]).is_empty());
+}
+
+#[test]
+fn a_reset_of_more_than_a_week_is_for_windows_of_a_day_or_more() {
+    let reset = |name, limit| only(&[(limit, "10"), (name, "800000")]).reset;
+    assert_eq!(reset("x-ratelimit-reset-requests-hour", "x-ratelimit-limit-requests-hour"), None);
+    let long = Some(Reset::Window(Duration::from_secs(800_000)));
+    assert_eq!(reset("x-ratelimit-reset-requests-day", "x-ratelimit-limit-requests-day"), long);
+}
+
+#[test]
+fn of_two_equal_times_the_first_counts() {
+    let resets = |first, second| {
+        let name = "x-ratelimit-reset-requests";
+        only(&[("x-ratelimit-limit-requests", "5"), (name, first), (name, second)]).reset
+    };
+    assert_eq!(resets("60s", "60"), Some(Reset::Full(MINUTE)));
+    assert_eq!(resets("60", "60s"), Some(Reset::Window(MINUTE)));
+}
+
+#[test]
+fn policies_that_say_nothing_of_now_are_limits_too() {
+    let limits = read(&[
+        ("ratelimit", r#""a";r=5;t=10"#),
+        ("ratelimit-policy", r#""a";q=10;w=60, "b";q=100;w=3600, "c";q=7;w=0"#),
+    ]);
+    let all = [
+        (Requests, None, Some(7), None),
+        (Requests, Some(60), Some(10), Some(5)),
+        (Requests, Some(3_600), Some(100), None),
+    ];
+    assert_eq!(short(&limits), all);
+    let resets: Vec<_> = limits.iter().filter_map(|limit| limit.reset).collect();
+    assert_eq!(resets, [Reset::Window(Duration::from_secs(10))]);
+    assert_eq!(only(&[("ratelimit-limit", "10, 10;w=0")]).window, None);
+    let nothing = only(&[("ratelimit", "limit=0, remaining=0, reset=5")]);
+    assert_eq!((nothing.limit, nothing.remaining), (None, Some(0)), "a limit of nothing is unknown");
+}
+
+#[test]
+fn numbers_of_fields_have_up_to_15_digits_and_quotes_hold_what_they_hold() {
+    let limit =
+        |policy: &str| read(&[("ratelimit-policy", policy)]).iter().next().and_then(|limit| limit.limit);
+    assert_eq!(limit(r#""a";q=100000000000000"#), Some(100_000_000_000_000));
+    for malformed in [r#""a";q=0000000000000005"#, r#""a";q=+5"#, r#""a";q="#, r#""a";q=5x"#] {
+        assert_eq!(limit(malformed), None, "{malformed}");
+    }
+    assert_eq!(limit(r#""a\",b";q=5;w=60"#), Some(5));
+    assert_eq!(limit(r#""a;q=1,b";q=5;w=60"#), Some(5));
+}
+
+#[test]
+fn windows_and_limits_are_known_by_their_names() {
+    for (name, window) in [
+        ("x-ratelimit-limit-requests-second", 1),
+        ("x-ratelimit-limit-requests-minute", 60),
+        ("x-ratelimit-limit-requests-5-minute", 300),
+        ("x-ratelimit-limit-requests-hour", 3_600),
+        ("x-ratelimit-limit-requests-day", 86_400),
+        ("x-ratelimit-limit-requests-month", 30 * 86_400),
+        ("x-endpoint-monthly-call-limit", 30 * 86_400),
+    ] {
+        assert_eq!(of_one(&only(&[(name, "9")])), (Requests, Some(window), Some(9), None), "{name}");
+    }
+    let trial = only(&[("x-trial-endpoint-call-limit", "20"), ("x-trial-endpoint-call-remaining", "5")]);
+    assert_eq!(of_one(&trial), (Requests, None, Some(20), Some(5)));
+}
+
 fn any_name() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "ratelimit",

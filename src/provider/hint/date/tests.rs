@@ -108,6 +108,61 @@ fn no_midnight_comes_after_the_end_of_time() {
     assert_eq!(to_pacific_midnight(Duration::ZERO), None);
 }
 
+#[test]
+fn the_edges_of_fields_and_of_months_are_exact() {
+    assert_eq!(seconds("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+    for text in [
+        "Wed, 31 Dec 1969 23:59:59 GMT",
+        "Mon, 00 Dec 2026 00:00:00 GMT",
+        "Fri, 31 Apr 2026 00:00:00 GMT",
+        "Sun, 29 Nov 2026 12:60:30 GMT",
+        "Sun, 29 Nov 2026 12:01:3 GMT",
+        "Sun, 29 Nov 2026 12:01:+3 GMT",
+        "Sun NovX 6 08:49:37 1994",
+        "Sun Nov  6X08:49:37 1994",
+        "Sun Nov  6 08:49:37X1994",
+    ] {
+        assert_eq!(seconds(text), None, "{text}");
+    }
+    // The last day of 400 years.
+    assert_eq!((days_of(2000, 2, 29), civil_of(11_016)), (Some(11_016), (2000, 2, 29)));
+}
+
+#[test]
+fn a_two_digit_year_of_exactly_fifty_years_ahead_lies_ahead_and_late_in_a_century_the_next_one_counts() {
+    let ahead = seconds("Sunday, 29-Nov-76 00:00:00 GMT");
+    assert!(ahead.is_some() && ahead == seconds("Sun, 29 Nov 2076 00:00:00 GMT"));
+    let in_2090 = Duration::from_secs(3_799_958_400);
+    let next = http_date("Sunday, 25-Feb-20 00:00:00 GMT", in_2090);
+    assert!(next.is_some() && next == http_date("Sun, 25 Feb 2120 00:00:00 GMT", in_2090));
+}
+
+#[test]
+fn offsets_go_up_to_a_minute_before_a_day() {
+    let read = |offset: &str| rfc3339(&format!("2026-11-29T12:00:02{offset}"));
+    assert!(read("+23:59").is_some());
+    assert_eq!(["+24:00", "+00:60", "-99:00"].map(read), [None; 3]);
+}
+
+#[test]
+fn the_clocks_of_california_change_on_their_sundays() {
+    // The second Sunday of March, the first of November.
+    for (year, march, november) in
+        [(2024, 10, 3), (2025, 9, 2), (2026, 8, 1), (2027, 14, 7), (2028, 12, 5), (2029, 11, 4)]
+    {
+        // At seven UTC it is midnight in summer, and eleven at night in winter.
+        let begins = |month: u32, day: u32| {
+            let now = rfc3339(&format!("{year}-{month:02}-{day:02}T06:59:59Z")).unwrap();
+            to_pacific_midnight(now) == Some(Duration::from_secs(1))
+        };
+        for day in 1..=30 {
+            assert_eq!(begins(3, day), day > march, "{year}, March {day}");
+            assert_eq!(begins(11, day), day <= november, "{year}, November {day}");
+        }
+        assert!(begins(4, 1) && begins(10, 31) && !begins(12, 1) && !begins(2, 28));
+    }
+}
+
 proptest! {
     #[test]
     fn days_are_a_calendar(days in 0_u64..2_932_896) {
