@@ -18,6 +18,9 @@ mod figures;
 pub(super) mod model;
 #[cfg(test)]
 #[cfg(not(seawall_loom))]
+mod probing;
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
 pub(super) mod tests;
 
 use std::collections::VecDeque;
