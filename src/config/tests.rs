@@ -402,7 +402,8 @@ fn the_table_of_settings_names_each_and_its_default() {
 #[test]
 fn the_configuration_of_the_readme_is_sound() {
     let readme = include_str!("../../README.md");
-    let (_, rest) = readme.split_once("```toml\n").unwrap();
+    // After the manifest's lines.
+    let (_, rest) = readme.rsplit_once("```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
     let config =
         Config::from_toml(text, |name| name.ends_with("_API_KEY").then(|| "secret".to_owned())).unwrap();
