@@ -131,8 +131,8 @@
 //!
 //! In memory: two short locks, one to reserve and one to settle, each of the few threads that share it, whatever the number of
 //! budgets, with no code of yours under it; a clock where a window needs one. A budget that is nearly spent, to a mark or to
-//! the limit, is asked itself: a few locks more. A price is searched for once and noted by the thread. `ledger::FileLedger` adds the sync of a file to each call, which calls at the same
-//! time share.
+//! the limit, is asked itself: a few locks more. A price is searched for once and noted by the thread. `ledger::FileLedger` adds
+//! the sync of a file to each call, which calls at the same time share.
 //!
 //! # Clocks
 //!

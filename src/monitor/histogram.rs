@@ -23,30 +23,30 @@ pub enum Of<'a> {
     },
 }
 
-/// How far a response had come.
+/// How far a response had come. The order is that of the times in a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Until {
     /// Its head was there.
-    Head = 0,
+    Head,
     /// Its first content was there.
-    Content = 1,
+    Content,
     /// Its last byte was there.
-    End = 2,
+    End,
 }
 
-/// A span that ends now; see [`Series`](super::Series) for how long each truly is.
+/// A span that ends now, from the shortest to the longest; see [`Series`](super::Series) for how long each truly is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Span {
     /// The last minute.
-    Minute = 0,
+    Minute,
     /// The last five minutes.
-    FiveMinutes = 1,
+    FiveMinutes,
     /// The last hour.
-    Hour = 2,
+    Hour,
     /// Since the monitor was made.
-    SinceStart = 3,
+    SinceStart,
 }
 
 impl Monitor {
