@@ -1,0 +1,28 @@
+//! Budgets: their windows, the calendar, prices, and the accounts of a ledger.
+#![allow(dead_code, unused_imports, missing_docs)]
+
+mod money;
+mod sync;
+mod time;
+
+use seawall::{call, refusal};
+
+mod config_error {
+    pub use seawall::ConfigError;
+}
+
+mod cost_guard {
+    mod budget;
+    mod calendar;
+    pub mod ledger;
+    mod price;
+    mod window;
+
+    pub use budget::{Budget, BudgetKey, Counts, Spender};
+    pub use calendar::CalendarUnit;
+    pub use ledger::{AccountState, Ledger, MemoryLedger};
+    pub use price::{Hours, OffPeak, Price, PromptTier, Rates, ServiceTier};
+    pub use window::Window;
+
+    pub use crate::money::{MoneyError, Rate, Usd};
+}
