@@ -15,6 +15,7 @@
 //! assert!(matches!(typed, Fault::Refused(_)));
 //! ```
 
+mod code;
 mod detail;
 mod failure;
 mod http;
@@ -31,7 +32,7 @@ pub use failure::{Failure, Fault};
 
 use crate::time;
 use crate::verdict::{Class, Verdict};
-use detail::Detail;
+use code::Code;
 
 /// A boxed error, as tower's own layers use it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -110,13 +111,12 @@ pub struct Refusal(Data);
 
 /// All of a refusal. It is its own type because an error of *any* lifetime can be searched for it only through
 /// `source()`, which is `'static`.
+///
+/// Two words, so that it passes from layer to layer in registers: moving more about costs more than all else of a refusal.
 #[derive(Clone)]
 struct Data {
-    kind: RefusalKind,
-    /// Nanoseconds; `u64::MAX` means that no wait is known to help.
-    retry_after: u64,
     label: Option<Arc<Label>>,
-    detail: Option<Arc<Detail>>,
+    code: Code,
 }
 
 impl Refusal {
@@ -124,14 +124,14 @@ impl Refusal {
     #[must_use]
     #[inline]
     pub const fn new(kind: RefusalKind) -> Self {
-        Self(Data { kind, retry_after: u64::MAX, label: None, detail: None })
+        Self(Data { label: None, code: Code::of(kind) })
     }
 
     /// With the time after which asking again makes sense.
     #[must_use]
     #[inline]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
-        self.0.retry_after = time::nanos(wait);
+        self.0.code = self.0.code.with_wait(time::nanos(wait));
         self
     }
 
@@ -139,29 +139,33 @@ impl Refusal {
     #[must_use]
     #[inline]
     pub fn with_label(mut self, label: Arc<Label>) -> Self {
-        self.0.label = Some(label);
+        self.0.label = Some(match self.0.label {
+            Some(before) => Label::instead_of(&before, label),
+            None => label,
+        });
         self
     }
 
     /// With the failure of the upstream that came before.
     #[must_use]
     pub fn with_previous(mut self, previous: Previous) -> Self {
-        self.0.detail = Some(Arc::new(Detail { previous }));
+        let label = self.0.label.take().map_or_else(|| Label::new(self.kind().layer()), Arc::unwrap_or_clone);
+        self.0.label = Some(Arc::new(label.after(previous)));
         self
     }
 
     /// Why.
     #[must_use]
     pub const fn kind(&self) -> RefusalKind {
-        self.0.kind
+        self.0.code.kind()
     }
 
     /// The time after which asking again makes sense, where that is known.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
-        match self.0.retry_after {
-            u64::MAX => None,
-            nanos => Some(Duration::from_nanos(nanos)),
+        match self.0.code.wait() {
+            None => None,
+            Some(nanos) => Some(Duration::from_nanos(nanos)),
         }
     }
 
@@ -170,7 +174,7 @@ impl Refusal {
     pub fn name(&self) -> &str {
         match &self.0.label {
             Some(label) => label.name(),
-            None => self.0.kind.layer(),
+            None => self.kind().layer(),
         }
     }
 
@@ -201,13 +205,13 @@ impl Refusal {
     /// What the upstream had answered before, if it had been asked: the failure that the caller should hear of.
     #[must_use]
     pub fn previous(&self) -> Option<&Previous> {
-        self.0.detail.as_ref().map(|detail| &detail.previous)
+        self.0.label.as_ref().and_then(|label| label.previous())
     }
 
     /// What a refusal means to the layers above.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        match self.0.kind {
+        match self.kind() {
             // The attempt was sent, and the upstream was silent: that is the upstream's doing.
             RefusalKind::TimedOut(Phase::Connect) => {
                 Verdict::new(Class::Stalled).with_reach(crate::verdict::Reach::Unsent)
@@ -284,14 +288,7 @@ pub fn find(error: &(dyn Error + '_)) -> Option<Refusal> {
 
 impl PartialEq for Data {
     fn eq(&self, other: &Self) -> bool {
-        self.kind == other.kind
-            && self.retry_after == other.retry_after
-            && self.label == other.label
-            && match (&self.detail, &other.detail) {
-                (None, None) => true,
-                (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-                _ => false,
-            }
+        self.code == other.code && self.label == other.label
     }
 }
 
@@ -332,7 +329,7 @@ impl Error for Refusal {
 
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused").field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("Refused").field("kind", &self.code.kind()).finish_non_exhaustive()
     }
 }
 
@@ -344,6 +341,6 @@ impl fmt::Display for Data {
 
 impl Error for Data {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.detail.as_ref().and_then(|detail| detail.previous.source())
+        self.label.as_ref().and_then(|label| label.previous()?.source())
     }
 }

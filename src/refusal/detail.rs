@@ -1,4 +1,4 @@
-//! What a refusal carries behind a pointer.
+//! What a refusal carries behind its pointer.
 
 use std::error::Error;
 use std::fmt;
@@ -18,13 +18,48 @@ pub struct Label {
     key_class: Option<Box<str>>,
     key: Option<Key>,
     limit: Option<(Box<str>, Box<str>)>,
+    /// What few refusals have.
+    previous: Option<Shared>,
 }
+
+/// Equal to itself alone: errors cannot be compared.
+#[derive(Clone, Debug)]
+struct Shared(Arc<Previous>);
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Shared {}
 
 impl Label {
     /// A layer of this name.
     #[must_use]
     pub fn new(name: impl Into<Box<str>>) -> Self {
-        Self { name: name.into(), key_class: None, key: None, limit: None }
+        Self { name: name.into(), key_class: None, key: None, limit: None, previous: None }
+    }
+
+    /// The same of a refusal that came after a failure of the upstream.
+    pub(super) fn after(mut self, previous: Previous) -> Self {
+        self.previous = Some(Shared(Arc::new(previous)));
+        self
+    }
+
+    /// This label, with the failure that the one before it told.
+    #[cold]
+    pub(super) fn instead_of(before: &Self, label: Arc<Self>) -> Arc<Self> {
+        match &before.previous {
+            Some(previous) => {
+                Arc::new(Self { previous: Some(previous.clone()), ..Arc::unwrap_or_clone(label) })
+            }
+            None => label,
+        }
+    }
+
+    pub(super) fn previous(&self) -> Option<&Previous> {
+        self.previous.as_ref().map(|previous| &*previous.0)
     }
 
     /// With one state a key, named after this class (`upstream`, `model`, `tenant` …).
@@ -134,9 +169,4 @@ impl fmt::Debug for Previous {
             .field("error", &self.error)
             .finish()
     }
-}
-
-/// What few refusals have, behind one pointer.
-pub(super) struct Detail {
-    pub(super) previous: Previous,
 }

@@ -7,7 +7,7 @@ use crate::call::Key;
 fn a_refusal_is_small_and_crosses_threads() {
     fn crosses<T: Send + Sync + Clone + 'static>() {}
     crosses::<Refusal>();
-    assert!(size_of::<Refusal>() <= 32, "{} bytes", size_of::<Refusal>());
+    assert!(size_of::<Refusal>() <= 16, "{} bytes", size_of::<Refusal>());
 }
 
 #[test]
@@ -99,4 +99,21 @@ fn over_grpc_it_is_trailers_only_with_pushback() {
 fn timeouts_count_against_the_upstream_and_other_refusals_do_not() {
     assert_eq!(Refusal::new(RefusalKind::TimedOut(Phase::Head)).verdict().class(), Class::Stalled);
     assert_eq!(Refusal::new(RefusalKind::Open).verdict().class(), Class::Refused);
+}
+
+#[test]
+fn a_label_and_what_came_before_do_not_displace_each_other() {
+    let previous = || Previous::new(Verdict::new(Class::Transient));
+    let label = || Arc::new(Label::new("mine").with_key(Key::from("k")));
+    let plain = Refusal::new(RefusalKind::Full);
+    for refusal in [
+        plain.clone().with_label(label()).with_previous(previous()),
+        plain.clone().with_previous(previous()).with_label(label()),
+    ] {
+        assert_eq!((refusal.name(), refusal.key()), ("mine", Some(&Key::from("k"))));
+        assert_eq!(refusal.previous().unwrap().verdict().class(), Class::Transient);
+        assert_eq!(refusal, refusal.clone());
+        assert_ne!(refusal, plain.clone().with_label(label()), "what came before is part of it");
+    }
+    assert_eq!(plain.clone().with_previous(previous()).name(), plain.name());
 }
