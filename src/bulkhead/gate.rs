@@ -58,10 +58,24 @@ pub(super) struct Settings {
 
 impl Core {
     /// A refusal of this kind. The one place where the bulkhead says no.
+    #[inline]
     pub(super) fn refuse(&self, kind: RefusalKind) -> Refusal {
-        let refusal = Refusal::new(kind).with_label(self.label.clone());
-        self.observers.raise(|| Event::Refused { label: &self.label, refusal: &refusal });
-        refusal
+        if self.observers.any() {
+            self.tell_refusal(kind);
+        }
+        self.refusal(kind)
+    }
+
+    #[inline]
+    fn refusal(&self, kind: RefusalKind) -> Refusal {
+        Refusal::new(kind).with_label(self.label.clone())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_refusal(&self, kind: RefusalKind) {
+        let refusal = &self.refusal(kind);
+        self.observers.raise(|| Event::Refused { label: &self.label, refusal });
     }
 }
 

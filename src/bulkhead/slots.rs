@@ -111,12 +111,14 @@ impl Slots {
         }
     }
 
+    #[inline]
     fn word(&self) -> Word {
         #[cfg(all(test, seawall_loom))]
         super::models::see(|| self.word.fetch_add(0, Ordering::Relaxed));
         Word(self.word.load(Ordering::Relaxed))
     }
 
+    #[inline]
     pub(super) fn limit(&self) -> u32 {
         self.limit.load(Ordering::Relaxed)
     }
@@ -144,6 +146,7 @@ impl Slots {
         self.waits.store(self.word().queued() > 0, Ordering::Relaxed);
     }
 
+    #[inline]
     fn refuses(&self, word: Word, limit: u32) -> bool {
         limit == 0 || (word.in_flight() >= limit && word.queued() >= self.queue.unwrap_or(limit))
     }

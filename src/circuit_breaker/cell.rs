@@ -68,6 +68,7 @@ impl Cell {
     }
 
     /// Before this time all unmarked calls are refused; 0 where they are not.
+    #[inline]
     pub(super) fn open_until(&self) -> u64 {
         self.open_until.load(Ordering::Acquire)
     }

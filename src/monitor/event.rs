@@ -362,6 +362,7 @@ impl Observers {
     }
 
     /// Whether somebody listens.
+    #[inline]
     pub(crate) fn any(&self) -> bool {
         self.0.is_some()
     }
