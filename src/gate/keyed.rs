@@ -165,13 +165,7 @@ impl<G: PerKey, K> Keyed<G, K> {
 
     /// The gate of this key: a handle on its state, which is made if there is none.
     pub fn get(&self, key: &Key) -> G {
-        self.table.with(key, G::clone)
-    }
-
-    /// Looks at the state of this key, which is made if there is none, under a lock: no code of a user's may run in there.
-    #[inline]
-    pub(crate) fn with<T>(&self, key: &Key, look: impl FnOnce(&G) -> T) -> T {
-        self.table.with(key, look)
+        self.table.get(key)
     }
 
     /// The gate of this key, if it has a state.
@@ -213,16 +207,10 @@ impl<G: PerKey> Table<G> {
         lock(self.shard(key))
     }
 
-    /// Looks at the state of this key, under a lock: no code of a user's may run in there.
     #[inline]
-    fn with<T>(&self, key: &Key, look: impl FnOnce(&G) -> T) -> T {
-        {
-            let shard = self.lock(key);
-            if let Some(gate) = shard.gate(key) {
-                return look(gate);
-            }
-        }
-        look(&self.make(key))
+    fn get(&self, key: &Key) -> G {
+        let known = self.lock(key).gate(key).cloned();
+        known.unwrap_or_else(|| self.make(key))
     }
 
     #[cold]

@@ -137,7 +137,7 @@ impl Budget {
     fn with<T>(&self, upstream: Option<&Key>, act: impl FnOnce(&Bucket, &Terms) -> T) -> T {
         match upstream {
             None => act(&self.0.unnamed.bucket, &self.0.terms),
-            Some(upstream) => self.0.upstreams.with(upstream, |state| act(&state.bucket, &self.0.terms)),
+            Some(upstream) => act(&self.0.upstreams.get(upstream).bucket, &self.0.terms),
         }
     }
 
