@@ -12,7 +12,7 @@ use ours::{number, prompt};
 type Make = fn() -> Loop;
 
 /// The healthy path of each layer and of the stack, then what refuses.
-const LAYERS: [(&str, Make); 19] = [
+const LAYERS: [(&str, Make); 20] = [
     ("bare-service", || calls(Echo, 7_u64)),
     ("bare-service-described", || calls(Model, Prompt::described())),
     ("gate", || number(ours::gate())),
@@ -24,6 +24,7 @@ const LAYERS: [(&str, Make); 19] = [
     ("timeout", || number(ours::timeout())),
     ("fallback", || prompt(ours::fallback())),
     ("cost-guard", || prompt(ours::guard())),
+    ("cost-guard-by-tenant", || prompt(ours::guard_by_tenant())),
     ("cost-guard-of-three", || prompt(ours::guard_of_three())),
     ("monitor-of-calls", || prompt(ours::monitor_of_calls())),
     ("monitor-of-attempts", || prompt(ours::monitor_of_attempts())),

@@ -19,10 +19,15 @@ pub struct Prompt(pub &'static Call);
 
 impl Prompt {
     pub fn described() -> Self {
+        Self::of("acme")
+    }
+
+    /// Of this tenant.
+    pub fn of(tenant: &str) -> Self {
         let mut call = Call::default();
         call.model = Some("gpt-4o".into());
         call.upstream = Some("openai".into());
-        call.tenant = Some("acme".into());
+        call.tenant = Some(tenant.into());
         call.estimate = Some(Estimate::new(250, 1_000));
         call.output_bound = Some(1_000);
         Self(Box::leak(Box::new(call)))

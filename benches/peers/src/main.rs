@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use drive::Prompt;
 use measure::{TURNS, allocations, paired, precise, two_threads};
 use report::{Bar, Line};
 use rows::Row;
@@ -74,12 +75,19 @@ fn compare(record: bool) -> ExitCode {
 
 /// Two threads on one service. There are two processors at least, or nothing is told.
 fn shared(bars: &mut Vec<Bar>) -> String {
+    fn numbers(service: &impl ours::Numbers) -> Option<measure::Timing> {
+        two_threads(service, [7; 2], TURNS / 4)
+    }
+    let tenants = ["acme", "emca"].map(Prompt::of);
+    let by_tenant = ours::guard_by_tenant();
     let measured = [
-        ("tower ConcurrencyLimit", two_threads(&theirs::concurrency_limit(), TURNS / 4), None),
-        ("bulkhead", two_threads(&ours::bulkhead(), TURNS / 4), Some(0.6)),
-        ("circuit breaker", two_threads(&ours::breaker(), TURNS / 4), Some(0.6)),
-        ("token bucket", two_threads(&ours::bucket(), TURNS / 4), Some(0.6)),
-        ("token bucket, two dimensions", two_threads(&ours::bucket_of_two(), TURNS / 4), Some(0.6)),
+        ("tower ConcurrencyLimit", numbers(&theirs::concurrency_limit()), None),
+        ("bulkhead", numbers(&ours::bulkhead()), Some(0.6)),
+        ("circuit breaker", numbers(&ours::breaker()), Some(0.6)),
+        ("token bucket", numbers(&ours::bucket()), Some(0.6)),
+        ("token bucket, two dimensions", numbers(&ours::bucket_of_two()), Some(0.6)),
+        ("cost guard, one key", two_threads(&by_tenant, [tenants[0]; 2], TURNS / 4), Some(0.5)),
+        ("cost guard, two keys", two_threads(&by_tenant, tenants, TURNS / 4), Some(1.0)),
     ];
     let mut text = String::from(
         "| shared by two threads | throughput of one thread's, best | median |\n|---|---|---|\n",

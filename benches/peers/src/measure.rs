@@ -79,15 +79,16 @@ pub fn allocations(run: &mut Loop) -> u64 {
     allocation_counter::measure(|| run(CALLS)).count_total.div_ceil(CALLS)
 }
 
-/// The throughput of two threads on one service, as a part of what one thread reaches: best and median of those turns in
+/// The throughput of two threads on one service, each with a request of its own, as a part of what one thread reaches: best and median of those turns in
 /// which both really ran at once. On a busy machine few are; `None` if none was.
-pub fn two_threads<S>(service: &S, turns: usize) -> Option<Timing>
+pub fn two_threads<S, Req>(service: &S, requests: [Req; 2], turns: usize) -> Option<Timing>
 where
-    S: Service<u64> + Clone + Send + Sync,
+    S: Service<Req> + Clone + Send + Sync,
+    Req: Copy + Send + Sync,
 {
     let ran = |threads| {
         let times: Vec<f64> =
-            (0..10 * turns).filter_map(|_| together(service, threads)).take(turns).collect();
+            (0..10 * turns).filter_map(|_| together(service, &requests[..threads])).take(turns).collect();
         (!times.is_empty()).then(|| timing(times))
     };
     let (one, two) = (ran(1)?, ran(2)?);
@@ -95,23 +96,27 @@ where
 }
 
 /// Nanoseconds a call, if all threads ran for nine tenths of the time at least.
-fn together<S>(service: &S, threads: usize) -> Option<f64>
+fn together<S, Req>(service: &S, requests: &[Req]) -> Option<f64>
 where
-    S: Service<u64> + Clone + Send + Sync,
+    S: Service<Req> + Clone + Send + Sync,
+    Req: Copy + Send + Sync,
 {
     const CALLS: u64 = 20_000;
-    let barrier = &Barrier::new(threads);
-    let work = |mut service: S| {
+    let barrier = &Barrier::new(requests.len());
+    let work = |mut service: S, request: Req| {
         barrier.wait();
         let start = Instant::now();
         for _ in 0..CALLS {
-            let _ = black_box(call(&mut service, black_box(7)).is_ok());
+            let _ = black_box(call(&mut service, black_box(request)).is_ok());
         }
         (start, Instant::now())
     };
     let spans: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..threads).map(|_| service.clone()).map(|s| scope.spawn(|| work(s))).collect();
+        let workers: Vec<_> = requests
+            .iter()
+            .map(|&request| (service.clone(), request))
+            .map(|(s, r)| scope.spawn(move || work(s, r)))
+            .collect();
         workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
     });
     let begins = || spans.iter().map(|span| span.0);

@@ -134,6 +134,10 @@ pub fn guard() -> impl Prompts {
     guard_of([Budget::new(LOTS, Window::TOTAL)])
 }
 
+pub fn guard_by_tenant() -> impl Prompts {
+    guard_of([Budget::new(LOTS, Window::TOTAL).by(BudgetKey::Tenant)])
+}
+
 pub fn guard_of_three() -> impl Prompts {
     guard_of([
         Budget::new(LOTS, Window::DAY),
