@@ -278,7 +278,11 @@ impl Meter {
 
     /// Whether the window, or bucket, of this moment is the one in use.
     pub(crate) fn is_current(&self, window: Window, now: Moment) -> bool {
-        window.span(self.stamp(window, now)).holds(window.instant(now))
+        let stamp = match &self.0 {
+            State::Flat(slot) | State::Calendar { now: slot, .. } => Some(slot.stamp),
+            State::Rolling { buckets, .. } => buckets.back().map(|slot| slot.stamp),
+        };
+        stamp.is_some_and(|stamp| window.span(stamp).holds(window.instant(now)))
     }
 
     /// Holds an amount in the current window, to which it was turned before.

@@ -124,6 +124,11 @@ impl Account {
         limit != Usd::MAX && budget.window.0 != Kind::Call && self.meter.untold(&budget.marks, limit)
     }
 
+    /// Whether nothing is left. A window that has no sum is never spent.
+    pub(super) fn is_spent(&self, budget: &Budget, limit: Usd) -> bool {
+        budget.window.0 != Kind::Call && self.meter.spent() >= self.limit.unwrap_or(limit)
+    }
+
     /// The most that one call may cost in a window that has no sum.
     pub(super) fn most(&self, budget: &Budget, limit: Usd) -> Usd {
         if budget.window.0 == Kind::Call { self.limit.unwrap_or(limit) } else { Usd::MAX }

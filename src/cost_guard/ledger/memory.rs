@@ -26,6 +26,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::time::{self, Instant, Wall};
 pub use builder::MemoryLedgerBuilder;
+use settle::is_over;
 
 /// Keeps accounts in memory: the default ledger. Clones share it, and so can several guards.
 ///
@@ -174,7 +175,7 @@ impl MemoryLedger {
             for account in &mut shard.accounts {
                 self.core.desks.call_back(book.drawer_of(account.key.as_str()), account);
             }
-            spent |= shard.accounts.iter().any(|account| account.meter.spent() >= limit);
+            spent |= shard.accounts.iter().any(|account| is_over(book, account));
             let first: Vec<Waker> = shard.accounts.iter().filter_map(Account::first).collect();
             drop(shard);
             first.into_iter().for_each(Waker::wake);

@@ -1,3 +1,5 @@
+mod lending;
+
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use crate::cost_guard::ledger::desk::Desk;
 use crate::cost_guard::ledger::holds::Leg;
 use crate::cost_guard::ledger::shard::Book;
 use crate::cost_guard::ledger::{HoldId, MOST_BUDGETS, Marks};
-use crate::cost_guard::window::{Kind, Stamp};
+use crate::cost_guard::window::Stamp;
 use crate::money::Usd;
 use crate::sync::atomic::Ordering;
 
@@ -80,16 +80,18 @@ impl MemoryLedger {
         }
     }
 
-    /// Spends in an account. What is lent was lent so that spending it reaches no mark and no limit: where that is no
-    /// longer so, or somebody is to hear of a mark, it is called back.
+    /// Spends in an account. What is lent was lent so that spending it reaches no mark and no limit, and that it fits beside
+    /// all that is held: where that is no longer so, or somebody is to hear of a mark, it is called back.
     fn spend(&self, book: &Book, account: &mut Account, listening: bool, spend: impl FnOnce(&mut Account)) {
         let bound = account.next_bound(&book.budget, book.limit());
         spend(account);
         if account.desks == 0 {
             return;
         }
-        let used = account.meter.spent().saturating_add(account.lent);
-        if bound.is_some_and(|bound| used >= bound)
+        let out = account.meter.spent().saturating_add(account.lent);
+        // More was spent than was held for it: a charge, or a cost above its bound.
+        let too_much = out.saturating_add(account.meter.reserved()) > account.limit.unwrap_or(book.limit());
+        if bound.is_some_and(|bound| out >= bound || too_much)
             || (listening && account.untold(&book.budget, book.limit()))
         {
             self.core.desks.call_back(book.drawer_of(account.key.as_str()), account);
@@ -138,6 +140,6 @@ impl MemoryLedger {
 }
 
 /// Whether a budget of all calls is spent.
-fn is_over(book: &Book, account: &Account) -> bool {
-    of_all(&book.budget) && book.budget.window.0 != Kind::Call && account.meter.spent() >= book.limit()
+pub(super) fn is_over(book: &Book, account: &Account) -> bool {
+    of_all(&book.budget) && account.is_spent(&book.budget, book.limit())
 }

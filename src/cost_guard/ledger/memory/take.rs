@@ -2,7 +2,8 @@
 
 use std::task::Waker;
 
-use super::{MemoryHold, MemoryLedger, of_all, wake};
+use super::settle::is_over;
+use super::{MemoryHold, MemoryLedger, wake};
 use crate::cost_guard::ledger::account::Account;
 use crate::cost_guard::ledger::desk::{Desk, Drawer, Loan};
 use crate::cost_guard::ledger::holds::Leg;
@@ -159,8 +160,7 @@ impl MemoryLedger {
         }
         if let Some(cause) = cause {
             let denied = account.denied(budget, cause);
-            if matches!(cause, Cause::Exhausted(_)) && of_all(budget) && account.meter.spent() >= book.limit()
-            {
+            if matches!(cause, Cause::Exhausted(_)) && is_over(book, account) {
                 core.spent.store(true, Ordering::Relaxed);
             }
             if !ask.force && !self.knows(ask.id, desk) {
