@@ -1,5 +1,7 @@
 //! The reservations of one desk: found by identity, in place.
 
+use rustc_hash::FxHashMap;
+
 use crate::cost_guard::ledger::HoldId;
 use crate::cost_guard::window::Stamp;
 use crate::money::Usd;
@@ -29,32 +31,48 @@ struct Hold {
 }
 
 /// A table of few places to look at: identities come one after the other, so that the next place is nearly always free.
+///
+/// Holds that stay long, or threads that count in step, crowd some of it while the most of it is empty. What finds no place
+/// near goes behind the table, and only when that is much the table grows: it is never much larger than what it holds.
 #[derive(Debug)]
 pub(super) struct Holds {
+    /// The table, and behind it those that found no place there.
     places: Vec<Hold>,
     /// As many a hold as there are budgets.
     legs: Vec<Leg>,
     books: usize,
+    /// The length of the table, a power of two.
+    table: usize,
+    /// Where those behind the table are.
+    far: FxHashMap<u64, usize>,
+    /// Places behind the table that are free.
+    free: Vec<usize>,
 }
 
 /// A hold is in one of so many places.
 const NEAR: usize = 4;
 const AT_FIRST: usize = 64;
+/// The table grows once a part of so many would not go into it.
+const FAR: usize = 8;
 
 impl Holds {
     pub(super) fn new(books: usize) -> Self {
-        let mut holds = Self { places: Vec::new(), legs: Vec::new(), books };
-        holds.resize(AT_FIRST);
-        holds
+        Self::with_table(AT_FIRST, books)
     }
 
-    fn resize(&mut self, places: usize) {
-        self.places = vec![Hold::default(); places];
-        self.legs = vec![Leg::default(); places * self.books];
+    fn with_table(table: usize, books: usize) -> Self {
+        Self {
+            places: vec![Hold::default(); table],
+            legs: vec![Leg::default(); table * books],
+            books,
+            table,
+            far: FxHashMap::default(),
+            free: Vec::new(),
+        }
     }
 
     fn near(&self, id: HoldId) -> impl Iterator<Item = usize> + use<> {
-        let (first, mask) = (id.sequence(), self.places.len() - 1);
+        let (first, mask) = (id.sequence(), self.table - 1);
         // Within bounds, whatever the number: the length is a power of two.
         (first..first.wrapping_add(NEAR)).map(move |place| place & mask)
     }
@@ -62,43 +80,50 @@ impl Holds {
     /// Where this hold is.
     #[inline]
     pub(super) fn find(&self, id: HoldId) -> Option<usize> {
-        self.near(id).find(|&place| self.places[place].id == id.get())
+        let near = self.near(id).find(|&place| self.places[place].id == id.get());
+        if near.is_some() || self.far.is_empty() {
+            return near;
+        }
+        self.far.get(&id.get()).copied()
     }
 
     /// A place for a new hold, whose legs are then to be written, all of them.
     #[inline]
     pub(super) fn insert(&mut self, id: HoldId, amount: Usd) -> usize {
         let place = self.near(id).find(|&place| self.places[place].id == 0);
-        let place = place.unwrap_or_else(|| self.grow(id));
+        let place = place.unwrap_or_else(|| self.elsewhere(id));
         self.places[place] = Hold { id: id.get(), amount, closing: false };
         place
     }
 
-    /// More places, until there is one for this hold.
+    /// A place where none near is free.
     #[cold]
-    fn grow(&mut self, id: HoldId) -> usize {
-        let mut places = self.places.len();
-        loop {
-            places *= 2;
-            let mut more = Self { places: Vec::new(), legs: Vec::new(), books: self.books };
-            more.resize(places);
-            let moved = self.places.iter().zip(0..).filter(|(hold, _)| hold.id != 0).all(|(hold, from)| {
-                let near =
-                    HoldId::known(hold.id).and_then(|id| more.near(id).find(|&to| more.places[to].id == 0));
-                if let Some(to) = near {
-                    more.places[to] = *hold;
-                    let books = self.books;
-                    let legs: &[Leg] = &self.legs[from * books..][..books];
-                    more.legs[to * books..][..books].copy_from_slice(legs);
-                }
-                near.is_some()
-            });
-            let free = more.near(id).find(|&place| more.places[place].id == 0);
-            if let Some(free) = free.filter(|_| moved) {
-                *self = more;
-                return free;
+    fn elsewhere(&mut self, id: HoldId) -> usize {
+        if self.far.len() >= self.table / FAR {
+            self.grow();
+            if let Some(near) = self.near(id).find(|&place| self.places[place].id == 0) {
+                return near;
             }
         }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Hold::default());
+            self.legs.resize(self.places.len() * self.books, Leg::default());
+            self.places.len() - 1
+        });
+        self.far.insert(id.get(), place);
+        place
+    }
+
+    fn grow(&mut self) {
+        let mut more = Self::with_table(self.table * 2, self.books);
+        for (hold, legs) in self.holds() {
+            if let Some(id) = HoldId::known(hold.id) {
+                let place = more.insert(id, hold.amount);
+                more.places[place] = *hold;
+                more.legs(place).copy_from_slice(legs);
+            }
+        }
+        *self = more;
     }
 
     #[inline]
@@ -120,14 +145,22 @@ impl Holds {
     /// Forgets a hold.
     #[inline]
     pub(super) fn remove(&mut self, place: usize) {
-        self.places[place].id = 0;
+        let id = std::mem::take(&mut self.places[place].id);
+        if place >= self.table {
+            self.far.remove(&id);
+            self.free.push(place);
+        }
     }
 
     /// All holds, each with its legs.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Usd, &[Leg])> {
+        self.holds().map(|(hold, legs)| (hold.amount, legs))
+    }
+
+    fn holds(&self) -> impl Iterator<Item = (&Hold, &[Leg])> {
         let books = self.books;
         let holds = self.places.iter().zip(0..).filter(|(hold, _)| hold.id != 0);
-        holds.map(move |(hold, place)| (hold.amount, &self.legs[place * books..][..books]))
+        holds.map(move |(hold, place)| (hold, &self.legs[place * books..][..books]))
     }
 }
 
@@ -163,5 +196,47 @@ mod tests {
         }
         assert_eq!(holds.places.len(), AT_FIRST);
         assert!(holds.find(stays).is_some_and(|place| holds.close(place) && !holds.close(place)));
+    }
+
+    #[test]
+    fn the_table_is_never_much_larger_than_what_it_holds() {
+        // Of many calls a few stay long, and lie wherever they happened to come.
+        let (mut holds, mut rng) = (Holds::new(1), fastrand::Rng::with_seed(1));
+        let mut stay = std::collections::VecDeque::new();
+        for _ in 0..1_000_000 {
+            let id = HoldId::fresh();
+            let place = holds.insert(id, Usd::ZERO);
+            if rng.u32(0..100) > 0 {
+                holds.remove(place);
+                continue;
+            }
+            stay.push_back(id);
+            if stay.len() > 1_000 {
+                let place = stay.pop_front().and_then(|id| holds.find(id)).unwrap();
+                holds.remove(place);
+            }
+        }
+        assert!(stay.iter().all(|&id| holds.find(id).is_some()));
+        assert_eq!(holds.iter().count(), 1_000);
+        assert!(holds.places.len() <= 16_384, "{}", holds.places.len());
+    }
+
+    #[test]
+    fn threads_that_count_in_step_find_places_too() {
+        let mut holds = Holds::new(2);
+        let ids = (1..=512_u64).flat_map(|thread| (0..4).map(move |at| (thread * 1_024 + at) << 6));
+        let ids: Vec<HoldId> = ids.map(|id| HoldId::known(id).unwrap()).collect();
+        for (slot, &id) in ids.iter().enumerate() {
+            let place = holds.insert(id, Usd::ZERO);
+            holds.legs(place)[1].slot = slot;
+        }
+        assert!(holds.places.len() <= 32_768, "{}", holds.places.len());
+        for (slot, &id) in ids.iter().enumerate() {
+            let place = holds.find(id).unwrap();
+            assert_eq!(holds.legs(place)[1].slot, slot);
+            holds.remove(place);
+            assert_eq!(holds.find(id), None);
+        }
+        assert_eq!((holds.iter().count(), holds.far.len()), (0, 0));
     }
 }
