@@ -173,7 +173,7 @@ where
         let terms = Terms::of(&found, tokens);
         // Few permits need more than their terms, and so the rest is found elsewhere.
         let rare = (terms.by == By::Rare || inner.observers.any())
-            .then(|| Box::new(inner.rare(&found, terms.by, tokens, &spender, service_tier)));
+            .then(|| Box::new(inner.rare(&found, tokens, &spender, service_tier)));
         let permit = CostPermit {
             inner: inner.clone(),
             hold: None,
@@ -247,20 +247,11 @@ pub struct CostPermit<L: Ledger> {
 
 impl<L: Ledger> Inner<L> {
     #[cold]
-    fn rare(
-        &self,
-        found: &Found,
-        by: By,
-        tokens: Tokens,
-        spender: &Spender<'_>,
-        service_tier: Option<&Key>,
-    ) -> Rare {
-        let tariff = match (found, by) {
-            (_, By::Class | By::Nothing) => None,
-            (Found::Long(tariff), By::Rare) => Some(tariff.clone()),
-            (Found::Short(_), By::Rare) => {
-                self.prices.load().tariff(spender.upstream, spender.model).cloned()
-            }
+    fn rare(&self, found: &Found, tokens: Tokens, spender: &Spender<'_>, service_tier: Option<&Key>) -> Rare {
+        // Not looked up again: the table may be another one by now.
+        let tariff = match found {
+            Found::Short(_) => None,
+            Found::Long(tariff) => Some(tariff.clone()),
         };
         Rare {
             service_tier: service_tier.cloned(),
@@ -317,7 +308,8 @@ impl<L: Ledger> CostPermit<L> {
             By::Rare => {
                 let rare = self.rare.as_deref()?;
                 let at = Circumstances { service_tier: rare.service_tier.as_ref(), hour: rare.hour };
-                (PricedBy::More(rare.tariff.as_deref()?, at), rare.tokens)
+                let more = rare.tariff.as_deref().map(|tariff| PricedBy::More(tariff, at));
+                (more.unwrap_or(PricedBy::Class(plain)), rare.tokens)
             }
             By::Nothing => return None,
         };

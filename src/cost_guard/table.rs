@@ -375,3 +375,6 @@ impl Found {
         }
     }
 }
+
+#[cfg(all(test, not(seawall_loom)))]
+mod tests;

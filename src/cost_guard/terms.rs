@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::Key;
 use crate::cost_guard::bound::Tokens;
-use crate::cost_guard::price::{Plain, Tariff};
+use crate::cost_guard::price::{Plain, Short, Tariff};
 use crate::cost_guard::table::Found;
 
 /// What it will be charged by. Plain fields too: see [`Charge`](super::settle::Charge).
@@ -32,17 +32,17 @@ impl Terms {
 
     #[inline]
     pub(super) fn of(found: &Found, tokens: Tokens) -> Self {
-        match (found, u32::try_from(tokens.input), u32::try_from(tokens.output)) {
-            (Found::Short(short), Ok(input), Ok(output)) => {
-                Self { by: By::Class, plain: short.plain, bounds: [input, output] }
-            }
-            _ => Self { by: By::Rare, ..Self::NOTHING },
+        let Found::Short(Short { plain, .. }) = *found else { return Self { by: By::Rare, ..Self::NOTHING } };
+        match (u32::try_from(tokens.input), u32::try_from(tokens.output)) {
+            (Ok(input), Ok(output)) => Self { by: By::Class, plain, bounds: [input, output] },
+            _ => Self { by: By::Rare, plain, bounds: [0; 2] },
         }
     }
 }
 
 /// What few permits have: prices by tier or hour, more tokens than can be said in short, and somebody who listens.
 pub(super) struct Rare {
+    /// `None`: the price is that of the terms.
     pub(super) tariff: Option<Arc<Tariff>>,
     pub(super) tokens: Tokens,
     pub(super) service_tier: Option<Key>,
