@@ -96,3 +96,37 @@ fn a_usual_request_is_kept_in_one_allocation() {
     let mut kept = None;
     assert_eq!(allocation_counter::measure(|| kept = keep(&request)).count_total, 1);
 }
+
+#[test]
+fn as_many_headers_as_can_be_and_the_longest_name_are_kept() {
+    let mut request = request();
+    let longest = HeaderName::try_from("x".repeat(65_535)).unwrap();
+    request.headers_mut().insert(longest, HeaderValue::from_static("1"));
+    let mut number = 0;
+    while request.headers_mut().try_insert(number_name(number), HeaderValue::from(number)).is_ok() {
+        number += 1;
+    }
+    assert!(number > 20_000);
+    let mut kept = keep(&request).unwrap();
+    unpack(&mut kept);
+    assert_same(&kept, &request);
+}
+
+fn number_name(number: u32) -> HeaderName {
+    HeaderName::try_from(format!("n-{number}")).expect("it is a name")
+}
+
+#[test]
+fn any_form_of_a_url_is_kept() {
+    for uri in
+        ["*", "a.example:443", "/only/a?path#", "https://a.example", "//x//?&&", "http://[::1]:8080/%2f"]
+    {
+        let Ok(uri) = uri.parse::<Uri>() else { continue };
+        let mut request = request();
+        *request.uri_mut() = uri;
+        *request.method_mut() = Method::from_bytes(b"A-METHOD-OF-NOBODY-THAT-IS-LONG").unwrap();
+        let mut kept = keep(&request).unwrap();
+        unpack(&mut kept);
+        assert_same(&kept, &request);
+    }
+}
