@@ -8,7 +8,7 @@ use redb::{Database, StorageBackend};
 use super::store::{Opener, Store};
 use super::*;
 use crate::cost_guard::budget::BudgetKey;
-use crate::cost_guard::ledger::Granted;
+use crate::cost_guard::ledger::{Granted, HoldId};
 use crate::cost_guard::window::Window;
 
 /// What outlives a process, and fails when told to.
@@ -345,4 +345,50 @@ async fn accounts_whose_windows_are_over_leave_the_file() {
         ledger.flush().await.unwrap();
     }
     assert_eq!(rows(&disk), 0);
+}
+
+#[tokio::test]
+async fn what_is_lent_to_threads_is_in_the_file_to_the_nano_dollar() {
+    let (disk, mut rng, mut holds) = (Disk::new(), fastrand::Rng::with_seed(8), Vec::new());
+    let open = |disk: &Disk| {
+        let day = Budget::new(Usd::nanos(60_000), Window::DAY).by(BudgetKey::Tenant);
+        let noon = || Duration::from_secs(1_800_000_000);
+        disk.ledger(
+            FileLedger::builder()
+                .budget(Budget::new(Usd::nanos(90_000), Window::TOTAL))
+                .budget(day)
+                .wall(noon),
+        )
+    };
+    let tenants = ["acme", "other"].map(Key::from);
+    let ledger = open(&disk);
+    let mut paid = [0; 2];
+    for _ in 0..2_000 {
+        let at = rng.usize(0..2);
+        let spender = Spender { tenant: Some(&tenants[at]), ..Spender::default() };
+        let mut ask = Ask::new(spender, Usd::nanos(rng.u64(1..400)));
+        ask.id = HoldId::fresh_at(rng.usize(0..4));
+        if let Ok(granted) = reserve(&ledger, &ask).await {
+            holds.push((granted.hold, at, ask.amount.as_nanos()));
+        }
+        if holds.is_empty() || rng.u8(0..5) == 0 {
+            continue;
+        }
+        let (hold, at, most) = holds.swap_remove(rng.usize(..holds.len()));
+        let cost = rng.u64(0..most + 10) / 8;
+        paid[at] += cost;
+        ledger.settle(&hold, Usd::nanos(cost), None);
+        ledger.settle(&hold, Usd::nanos(7), None);
+    }
+    for (hold, ..) in holds {
+        ledger.release(&hold);
+    }
+    assert_eq!(sums(&ledger), (Usd::nanos(paid[0] + paid[1]), Usd::ZERO));
+    ledger.close().await.unwrap();
+    let again = open(&disk);
+    assert_eq!(sums(&again), (Usd::nanos(paid[0] + paid[1]), Usd::ZERO));
+    for (tenant, paid) in tenants.iter().zip(paid) {
+        let spent = again.account("budget of the day", tenant.as_str()).map(|account| account.spent);
+        assert_eq!(spent, Some(Usd::nanos(paid)));
+    }
 }
