@@ -429,6 +429,8 @@ impl Meter {
                 let oldest = index(now.clock, bucket) - signed(count);
                 buckets.iter().all(|slot| slot.stamp < oldest || empty(slot))
             }
+            // What calls have cost before is no reason to refuse the next one.
+            (State::Flat(slot), Kind::Call) => slot.reserved == 0,
             (State::Flat(slot), _) => empty(slot),
             _ => false,
         }

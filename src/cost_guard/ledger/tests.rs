@@ -175,6 +175,18 @@ fn an_account_that_has_lent_gives_its_place_to_a_new_key_once_nothing_is_spent_o
     assert!(ledger.account("total budget", "one").is_none());
 }
 
+#[test]
+fn a_budget_of_each_call_has_room_for_any_number_of_tenants_that_have_spent() {
+    let budget = Budget::new(Usd::nanos(10), Window::CALL).by(BudgetKey::Tenant);
+    let ledger = MemoryLedger::builder().budget(budget).most_keys(1.try_into().unwrap()).build().unwrap();
+    for tenant in 0..100_u64 {
+        let tenant = Key::from(tenant);
+        let ask = Ask::new(Spender { tenant: Some(&tenant), ..Spender::default() }, Usd::nanos(9));
+        let hold = take(&ledger, &ask).expect("those before have spent, and hold nothing");
+        ledger.settle(&hold, Usd::nanos(9), None);
+    }
+}
+
 /// What a ledger of one budget and two tenants does, written down as plainly as can be.
 #[derive(Default)]
 struct Model {
