@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, missing_docs)]
 
 mod money;
+mod stripes;
 mod sync;
 mod time;
 
