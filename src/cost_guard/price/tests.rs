@@ -168,3 +168,17 @@ proptest! {
         prop_assert!(cost(&price, &usage, &Circumstances::default()) <= bound);
     }
 }
+
+#[test]
+fn only_a_price_that_goes_by_the_class_alone_is_said_in_short() {
+    let plain = Price::per_million("2.5", "10").unwrap();
+    let short = |price: &Price| Tariff::new(price).short();
+    let said = short(&plain).expect("it has no tiers, hours or price of a request");
+    let used = usage([1_000, 100, 400, 0, 0, 0, 0, 0]);
+    assert_eq!(said.plain.cost(&used), Tariff::new(&plain).cost(&used, &Circumstances::default()));
+    assert!(short(&plain.clone().with_request(Usd::cents(1))).is_none(), "a price of each request");
+    let dearer = rates(["5", "20", "", "", "", "", "", ""]);
+    assert!(short(&plain.with_tier(200_000, false, dearer)).is_none(), "a tier");
+    assert!(short(&Price::per_million("4295", "1").unwrap()).is_none(), "over 32 bits of pico-dollars");
+    assert!(short(&Price::per_million("4294", "1").unwrap()).is_some());
+}

@@ -129,3 +129,57 @@ fn a_mark_is_told_with_its_account_unless_there_is_no_limit_or_each_call_has_its
     assert_eq!(marked(&Budget::unlimited(Window::TOTAL), Usd::MAX), None);
     assert_eq!(marked(&budget(Window::CALL), Usd::cents(10)), None);
 }
+
+#[test]
+fn it_lends_up_to_a_nano_dollar_below_the_next_mark_and_at_last_below_the_limit() {
+    let budget = budget(Window::TOTAL).marks(&[50, 80]).unwrap();
+    let below = |cents: u32| Usd::cents(cents).saturating_sub(Usd::nanos(1));
+    for (spent, bound) in [(0, 5), (4, 5), (5, 8), (8, 10), (10, 10)] {
+        let mut account = account(&budget);
+        spend(&mut account, &budget, Usd::cents(spent));
+        assert_eq!(account.next_bound(&budget, budget.limit), Some(Usd::cents(bound)), "{spent} spent");
+        let left = below(bound).saturating_sub(Usd::cents(spent));
+        assert_eq!(account.lendable(&budget, budget.limit), left, "{spent} spent");
+        account.lent = Usd::nanos(7);
+        assert_eq!(
+            account.lendable(&budget, budget.limit),
+            left.saturating_sub(Usd::nanos(7)),
+            "lent already"
+        );
+        assert!(account.enqueue(HoldId::fresh(), None));
+        assert_eq!(account.lendable(&budget, budget.limit), Usd::ZERO, "those who wait come first");
+    }
+}
+
+#[test]
+fn without_a_limit_it_lends_plenty_and_knows_no_bound() {
+    for budget in [Budget::unlimited(Window::TOTAL), budget(Window::CALL)] {
+        let account = account(&budget);
+        assert_eq!(account.next_bound(&budget, budget.limit), None);
+        assert_eq!(account.lendable(&budget, budget.limit), PLENTY);
+    }
+    assert!(PLENTY > Usd::dollars(1_000_000_000), "more than a program spends between two looks");
+}
+
+#[test]
+fn a_mark_that_is_passed_is_untold_until_somebody_is_told() {
+    let untold = |budget: &Budget, spent| {
+        let mut account = account(budget);
+        spend(&mut account, budget, Usd::cents(spent));
+        let before = account.untold(budget, budget.limit);
+        account.mark(budget, budget.limit);
+        (before, account.untold(budget, budget.limit))
+    };
+    assert_eq!(untold(&budget(Window::TOTAL), 8), (true, false));
+    assert_eq!(untold(&budget(Window::TOTAL), 1), (false, false));
+    assert_eq!(untold(&budget(Window::CALL), 8), (false, false), "it has no sum");
+    assert_eq!(untold(&Budget::unlimited(Window::TOTAL), 8), (false, false));
+}
+
+#[test]
+fn a_budget_of_each_call_bounds_each_call_and_no_other_does() {
+    let most = |budget: &Budget| account(budget).most(budget, budget.limit);
+    assert_eq!((most(&budget(Window::CALL)), most(&budget(Window::TOTAL))), (Usd::cents(10), Usd::MAX));
+    let (budget, own) = (budget(Window::CALL), Some(Usd::cents(3)));
+    assert_eq!(Account { limit: own, ..account(&budget) }.most(&budget, budget.limit), Usd::cents(3));
+}
