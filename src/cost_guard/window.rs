@@ -3,6 +3,7 @@
 //! Money belongs to the window it was *reserved* in. A settlement corrects that window, and where it is gone nothing: else
 //! what an old window gives back would be free money in the new one.
 
+mod span;
 #[cfg(feature = "file-ledger")]
 mod stored;
 #[cfg(all(test, not(seawall_loom)))]
@@ -15,6 +16,7 @@ use crate::config_error::ConfigError;
 use crate::cost_guard::calendar::CalendarUnit;
 use crate::money::Usd;
 use crate::time;
+pub(crate) use span::Span;
 
 /// The span of time that a limit is for.
 ///
@@ -121,14 +123,14 @@ impl Window {
     /// When a window, or a bucket of it, is the present one.
     pub(crate) fn span(self, stamp: Stamp) -> Span {
         match self.0 {
-            Kind::Call | Kind::Total => Span { from: i64::MIN, until: i64::MAX },
+            Kind::Call | Kind::Total => Span::new(i64::MIN, i64::MAX),
             Kind::Rolling { bucket, .. } => {
                 let start = |stamp: Stamp| stamp.saturating_mul(signed(bucket));
-                Span { from: start(stamp), until: start(stamp.saturating_add(1)) }
+                Span::new(start(stamp), start(stamp.saturating_add(1)))
             }
             Kind::Calendar { unit, offset } => {
                 let start = |stamp: Stamp| unit.start(stamp).saturating_sub(offset);
-                Span { from: start(stamp), until: start(stamp.saturating_add(1)) }
+                Span::new(start(stamp), start(stamp.saturating_add(1)))
             }
         }
     }
@@ -160,22 +162,6 @@ pub(crate) struct Moment {
 
 /// The window that a reservation is in.
 pub(crate) type Stamp = i64;
-
-/// From when until when, by what [`Window::instant`] gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    from: i64,
-    until: i64,
-}
-
-impl Span {
-    pub(crate) const NEVER: Self = Self { from: 0, until: 0 };
-
-    #[inline]
-    pub(crate) const fn holds(self, at: i64) -> bool {
-        self.from <= at && at < self.until
-    }
-}
 
 /// What is spent and held in one window (of the calendar, or of all time) or in one bucket (of a rolling one).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -231,3 +231,27 @@ fn what_is_held_in_one_bucket_leaves_with_it_in_one() {
         }
     }
 }
+
+#[test]
+fn a_window_is_the_present_one_from_its_first_instant_to_before_the_next() {
+    let rolling = Window::rolling(Duration::from_secs(12 * 3_600)).unwrap();
+    let Kind::Rolling { bucket, .. } = rolling.0 else { unreachable!("it was made so") };
+    let bucket_at = |nanos: u64| Moment { clock: nanos, wall: 0 };
+    for (window, made, last, next) in [
+        (Window::HOUR, at(10 * HOUR, 0), at(11 * HOUR - 1, 0), at(11 * HOUR, 0)),
+        (rolling, bucket_at(bucket), bucket_at(2 * bucket - 1), bucket_at(2 * bucket)),
+    ] {
+        let mut meter = Meter::new(window, made);
+        spend(&mut meter, window, made);
+        assert!(meter.is_current(window, made) && meter.is_current(window, last), "{window:?}");
+        assert!(!meter.is_current(window, next), "{window:?}");
+    }
+    for window in [Window::TOTAL, Window::CALL] {
+        let meter = Meter::new(window, at(10 * HOUR, 0));
+        assert!(
+            meter.is_current(window, at(0, 0)) && meter.is_current(window, at(1_000_000 * HOUR, 1_000_000))
+        );
+        assert_eq!(window.instant(at(7, 7)), 0, "it goes by no clock");
+    }
+    assert!(!Span::NEVER.holds(0));
+}
