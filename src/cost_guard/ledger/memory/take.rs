@@ -10,7 +10,7 @@ use crate::cost_guard::ledger::holds::Leg;
 use crate::cost_guard::ledger::shard::Book;
 use crate::cost_guard::ledger::wait::{Place, Queue};
 use crate::cost_guard::ledger::{Ask, Cause, Denied, Granted, HoldId, MOST_BUDGETS};
-use crate::cost_guard::window::Moment;
+use crate::cost_guard::window::{Moment, Window};
 use crate::money::Usd;
 use crate::sync::atomic::Ordering;
 
@@ -148,11 +148,7 @@ impl MemoryLedger {
         };
         let account = &mut shard.accounts[slot];
         let drawer = book.drawer_of(key);
-        core.desks.call_back_from(desk, drawer, account);
-        if account.desks != 0 && !account.meter.is_current(budget.window, now) {
-            core.desks.call_back(drawer, account);
-        }
-        account.meter.turn(budget.window, now);
+        self.turn(account, budget.window, (desk, drawer), now);
         let mut cause = account.check(budget, book.limit(), ask.id, ask.amount, now);
         if cause.is_some() && account.desks != 0 {
             core.desks.call_back(drawer, account);
@@ -186,6 +182,16 @@ impl MemoryLedger {
         }
         self.lend(book, account, at, taking);
         Ok(Agreed::Reserve)
+    }
+
+    /// Turns an account to the present window, in which neither this desk nor, where it is a new one, any other has its money.
+    fn turn(&self, account: &mut Account, window: Window, (desk, drawer): (usize, usize), now: Moment) {
+        let desks = &self.core.desks;
+        desks.call_back_from(desk, drawer, account);
+        if account.desks != 0 && !account.meter.is_current(window, now) {
+            desks.call_back(drawer, account);
+        }
+        account.meter.turn(window, now);
     }
 
     /// Whether such a hold is at the desk.
