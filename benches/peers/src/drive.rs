@@ -6,16 +6,18 @@ use std::hint::black_box;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use seawall::call::{Aim, Answer, Call, Describe, Destination, Estimate, Misfit, Usage};
+use seawall::call::{Aim, Call, Destination, Estimate, Misfit};
 use seawall::{BoxError, Fault};
 use tower::Service;
 
+/// What the benches of the crate share: a model that answers at once.
+#[path = "../../support/model.rs"]
+mod model;
+
+pub use model::{Model, Prompt, Reply};
+
 /// Makes so many calls.
 pub type Loop = Box<dyn FnMut(u64)>;
-
-/// The request: it describes itself, so that every layer finds what it reads.
-#[derive(Clone, Copy)]
-pub struct Prompt(pub &'static Call);
 
 impl Prompt {
     pub fn described() -> Self {
@@ -37,44 +39,6 @@ impl Prompt {
 impl Aim for Prompt {
     fn aim(&self, _at: &Destination<'_>) -> Result<Self, Misfit> {
         Ok(*self)
-    }
-}
-
-impl Describe for Prompt {
-    fn call(&self) -> Option<&Call> {
-        Some(self.0)
-    }
-}
-
-/// The answer, with what it used.
-pub struct Reply(pub Usage);
-
-impl Answer for Reply {
-    fn usage(&self) -> Option<Usage> {
-        Some(self.0)
-    }
-}
-
-/// A model that answers at once.
-#[derive(Clone, Copy)]
-pub struct Model;
-
-impl Service<Prompt> for Model {
-    type Response = Reply;
-    type Error = BoxError;
-    type Future = Ready<Result<Reply, BoxError>>;
-
-    #[inline]
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    #[inline]
-    fn call(&mut self, prompt: Prompt) -> Self::Future {
-        black_box(prompt.0);
-        let mut usage = Usage::default();
-        (usage.input, usage.output) = (Some(250), Some(80));
-        ready(Ok(Reply(usage)))
     }
 }
 
