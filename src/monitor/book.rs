@@ -49,7 +49,7 @@ impl Book {
             What::Call(done) => self.calls.done(tick, done, scratch),
             What::Attempt(target, done) => target_of(&mut self.targets, *target).done(tick, done, scratch),
             What::Charged(target, charge) => self.charge(tick, *target, *charge),
-            What::Refused(layer, kind) => self.layer(*layer).refusals[words::kind_index(*kind)] += 1,
+            What::Refused(layer, kind) => self.layer(*layer).refusals[kind.number()] += 1,
         }
     }
 

@@ -48,7 +48,7 @@ impl Counts {
     pub(super) fn done(&mut self, done: &Done) {
         self.outcomes[usize::from(done.class)] += 1;
         if let Some(kind) = done.refused {
-            self.refusals[words::kind_index(kind)] += 1;
+            self.refusals[kind.number()] += 1;
         }
         let [input, output, cached] = done.tokens.map(u64::from);
         self.input = self.input.saturating_add(input);

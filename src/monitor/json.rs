@@ -44,7 +44,7 @@ impl Serialize for Refusals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(words::KINDS))?;
         for (kind, count) in self.iter() {
-            map.serialize_entry(words::kind_word(kind), &count)?;
+            map.serialize_entry(kind.as_str(), &count)?;
         }
         map.end()
     }

@@ -307,12 +307,12 @@ impl Refusals {
     /// Those of one kind.
     #[must_use]
     pub fn of(&self, kind: RefusalKind) -> u64 {
-        self.0[words::kind_index(kind)]
+        self.0[kind.number()]
     }
 
     /// Each kind with its number, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = (RefusalKind, u64)> + '_ {
-        words::ALL_KINDS.iter().zip(&self.0).map(|(&(kind, _), &count)| (kind, count))
+        RefusalKind::ALL.into_iter().zip(self.0)
     }
 }
 

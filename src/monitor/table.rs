@@ -92,7 +92,7 @@ pub(super) const METRICS: &[Metric] = &[
     metric!(Counter "seawall_layer_refusals_total" ["layer" "kind"] "Refusals that a layer told."
     |s, emit| layers(s, |layer| {
         let told = layer.refusals.iter().filter(|(_, count)| *count > 0);
-        told.for_each(|(kind, count)| emit("", &[&layer.name, words::kind_word(kind)], float(count)));
+        told.for_each(|(kind, count)| emit("", &[&layer.name, kind.as_str()], float(count)));
     })),
     metric!(Counter "seawall_layer_would_refuse_total" [LAYER] "What a layer that only observes would have refused."
         |s, emit| each_layer(s, |layer| float(layer.would_refuse), emit)),
@@ -200,7 +200,7 @@ fn outcomes(labels: &[&str], series: &Series, emit: Emit<'_>) {
 /// Those kinds alone that have occurred: there are many.
 fn refusals(labels: &[&str], series: &Series, emit: Emit<'_>) {
     for (kind, count) in series.since_start.refusals.iter().filter(|(_, count)| *count > 0) {
-        one_more(labels, words::kind_word(kind), float(count), emit);
+        one_more(labels, kind.as_str(), float(count), emit);
     }
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use crate::monitor::{BreakerState, Outcomes, Refusals};
-use crate::refusal::{Phase, RefusalKind};
+use crate::refusal::RefusalKind;
 use crate::verdict::Class;
 
 pub(super) const CLASSES: usize = 10;
-pub(super) const KINDS: usize = 19;
+pub(super) const KINDS: usize = RefusalKind::ALL.len();
 
 pub(super) const ALL_CLASSES: [(Class, &str); CLASSES] = [
     (Class::Success, "success"),
@@ -20,28 +20,6 @@ pub(super) const ALL_CLASSES: [(Class, &str); CLASSES] = [
     (Class::Invalid, "invalid"),
     (Class::Refused, "refused"),
     (Class::Abandoned, "abandoned"),
-];
-
-pub(super) const ALL_KINDS: [(RefusalKind, &str); KINDS] = [
-    (RefusalKind::Open, "open"),
-    (RefusalKind::Full, "full"),
-    (RefusalKind::QueueTimeout, "queue_timeout"),
-    (RefusalKind::Deadline, "deadline"),
-    (RefusalKind::RateLimited, "rate_limited"),
-    (RefusalKind::TooLarge, "too_large"),
-    (RefusalKind::BudgetExhausted, "budget_exhausted"),
-    (RefusalKind::BudgetContended, "budget_contended"),
-    (RefusalKind::Unpriced, "unpriced"),
-    (RefusalKind::Unbounded, "unbounded"),
-    (RefusalKind::LedgerUnavailable, "ledger_unavailable"),
-    (RefusalKind::TooManyKeys, "too_many_keys"),
-    (RefusalKind::TimedOut(Phase::Total), "timeout_total"),
-    (RefusalKind::TimedOut(Phase::Connect), "timeout_connect"),
-    (RefusalKind::TimedOut(Phase::Head), "timeout_head"),
-    (RefusalKind::TimedOut(Phase::FirstContent), "timeout_first_content"),
-    (RefusalKind::TimedOut(Phase::Idle), "timeout_idle"),
-    (RefusalKind::NoTarget, "no_target"),
-    (RefusalKind::Custom, "custom"),
 ];
 
 /// The place of a class in [`ALL_CLASSES`].
@@ -60,37 +38,8 @@ pub(super) const fn class_index(class: Class) -> usize {
     }
 }
 
-/// The place of a kind in [`ALL_KINDS`].
-pub(super) const fn kind_index(kind: RefusalKind) -> usize {
-    match kind {
-        RefusalKind::Open => 0,
-        RefusalKind::Full => 1,
-        RefusalKind::QueueTimeout => 2,
-        RefusalKind::Deadline => 3,
-        RefusalKind::RateLimited => 4,
-        RefusalKind::TooLarge => 5,
-        RefusalKind::BudgetExhausted => 6,
-        RefusalKind::BudgetContended => 7,
-        RefusalKind::Unpriced => 8,
-        RefusalKind::Unbounded => 9,
-        RefusalKind::LedgerUnavailable => 10,
-        RefusalKind::TooManyKeys => 11,
-        RefusalKind::TimedOut(Phase::Total) => 12,
-        RefusalKind::TimedOut(Phase::Connect) => 13,
-        RefusalKind::TimedOut(Phase::Head) => 14,
-        RefusalKind::TimedOut(Phase::FirstContent) => 15,
-        RefusalKind::TimedOut(Phase::Idle) => 16,
-        RefusalKind::NoTarget => 17,
-        RefusalKind::Custom => 18,
-    }
-}
-
 pub(super) const fn class_word(class: Class) -> &'static str {
     ALL_CLASSES[class_index(class)].1
-}
-
-pub(super) const fn kind_word(kind: RefusalKind) -> &'static str {
-    ALL_KINDS[kind_index(kind)].1
 }
 
 pub(super) const ALL_STATES: [(BreakerState, &str); 3] =
@@ -115,7 +64,7 @@ impl fmt::Debug for Outcomes {
 /// Only what is not zero.
 impl fmt::Debug for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.iter().map(|(kind, count)| (kind_word(kind), count));
+        let words = self.iter().map(|(kind, count)| (kind.as_str(), count));
         f.debug_map().entries(words.filter(|(_, count)| *count > 0)).finish()
     }
 }
@@ -123,6 +72,29 @@ impl fmt::Debug for Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refusal::Phase;
+
+    const ALL_KINDS: [(RefusalKind, &str); KINDS] = [
+        (RefusalKind::Open, "open"),
+        (RefusalKind::Full, "full"),
+        (RefusalKind::QueueTimeout, "queue_timeout"),
+        (RefusalKind::Deadline, "deadline"),
+        (RefusalKind::RateLimited, "rate_limited"),
+        (RefusalKind::TooLarge, "too_large"),
+        (RefusalKind::BudgetExhausted, "budget_exhausted"),
+        (RefusalKind::BudgetContended, "budget_contended"),
+        (RefusalKind::Unpriced, "unpriced"),
+        (RefusalKind::Unbounded, "unbounded"),
+        (RefusalKind::LedgerUnavailable, "ledger_unavailable"),
+        (RefusalKind::TooManyKeys, "too_many_keys"),
+        (RefusalKind::TimedOut(Phase::Total), "timeout_total"),
+        (RefusalKind::TimedOut(Phase::Connect), "timeout_connect"),
+        (RefusalKind::TimedOut(Phase::Head), "timeout_head"),
+        (RefusalKind::TimedOut(Phase::FirstContent), "timeout_first_content"),
+        (RefusalKind::TimedOut(Phase::Idle), "timeout_idle"),
+        (RefusalKind::NoTarget, "no_target"),
+        (RefusalKind::Custom, "custom"),
+    ];
 
     #[test]
     fn each_word_stands_at_the_place_of_its_type() {
@@ -130,7 +102,7 @@ mod tests {
             assert_eq!((class_index(class), class_word(class)), (place, word));
         }
         for (place, (kind, word)) in ALL_KINDS.into_iter().enumerate() {
-            assert_eq!((kind_index(kind), kind_word(kind)), (place, word));
+            assert_eq!((kind.number(), kind.as_str()), (place, word));
         }
         for (state, word) in ALL_STATES {
             assert_eq!(state_word(state), word);

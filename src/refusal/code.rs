@@ -10,59 +10,66 @@ const KIND_BITS: u32 = 5;
 const KIND: u64 = (1 << KIND_BITS) - 1;
 const NO_WAIT: u64 = u64::MAX >> KIND_BITS;
 
-/// Each kind at the place of its number.
-pub(super) const KINDS: [RefusalKind; 19] = [
-    RefusalKind::Open,
-    RefusalKind::Full,
-    RefusalKind::QueueTimeout,
-    RefusalKind::Deadline,
-    RefusalKind::RateLimited,
-    RefusalKind::TooLarge,
-    RefusalKind::BudgetExhausted,
-    RefusalKind::BudgetContended,
-    RefusalKind::Unpriced,
-    RefusalKind::Unbounded,
-    RefusalKind::LedgerUnavailable,
-    RefusalKind::TooManyKeys,
-    RefusalKind::NoTarget,
-    RefusalKind::Custom,
-    RefusalKind::TimedOut(Phase::Total),
-    RefusalKind::TimedOut(Phase::Connect),
-    RefusalKind::TimedOut(Phase::Head),
-    RefusalKind::TimedOut(Phase::FirstContent),
-    RefusalKind::TimedOut(Phase::Idle),
-];
+impl RefusalKind {
+    /// Each kind at the place of its number.
+    pub(crate) const ALL: [Self; 19] = [
+        Self::Open,
+        Self::Full,
+        Self::QueueTimeout,
+        Self::Deadline,
+        Self::RateLimited,
+        Self::TooLarge,
+        Self::BudgetExhausted,
+        Self::BudgetContended,
+        Self::Unpriced,
+        Self::Unbounded,
+        Self::LedgerUnavailable,
+        Self::TooManyKeys,
+        Self::TimedOut(Phase::Total),
+        Self::TimedOut(Phase::Connect),
+        Self::TimedOut(Phase::Head),
+        Self::TimedOut(Phase::FirstContent),
+        Self::TimedOut(Phase::Idle),
+        Self::NoTarget,
+        Self::Custom,
+    ];
+
+    /// A number that tells it from all others, so that it can be a place in a table.
+    #[inline]
+    pub(crate) const fn number(self) -> usize {
+        match self {
+            Self::Open => 0,
+            Self::Full => 1,
+            Self::QueueTimeout => 2,
+            Self::Deadline => 3,
+            Self::RateLimited => 4,
+            Self::TooLarge => 5,
+            Self::BudgetExhausted => 6,
+            Self::BudgetContended => 7,
+            Self::Unpriced => 8,
+            Self::Unbounded => 9,
+            Self::LedgerUnavailable => 10,
+            Self::TooManyKeys => 11,
+            Self::TimedOut(Phase::Total) => 12,
+            Self::TimedOut(Phase::Connect) => 13,
+            Self::TimedOut(Phase::Head) => 14,
+            Self::TimedOut(Phase::FirstContent) => 15,
+            Self::TimedOut(Phase::Idle) => 16,
+            Self::NoTarget => 17,
+            Self::Custom => 18,
+        }
+    }
+}
 
 impl Code {
     #[inline]
     pub(super) const fn of(kind: RefusalKind) -> Self {
-        let number = match kind {
-            RefusalKind::Open => 0,
-            RefusalKind::Full => 1,
-            RefusalKind::QueueTimeout => 2,
-            RefusalKind::Deadline => 3,
-            RefusalKind::RateLimited => 4,
-            RefusalKind::TooLarge => 5,
-            RefusalKind::BudgetExhausted => 6,
-            RefusalKind::BudgetContended => 7,
-            RefusalKind::Unpriced => 8,
-            RefusalKind::Unbounded => 9,
-            RefusalKind::LedgerUnavailable => 10,
-            RefusalKind::TooManyKeys => 11,
-            RefusalKind::NoTarget => 12,
-            RefusalKind::Custom => 13,
-            RefusalKind::TimedOut(Phase::Total) => 14,
-            RefusalKind::TimedOut(Phase::Connect) => 15,
-            RefusalKind::TimedOut(Phase::Head) => 16,
-            RefusalKind::TimedOut(Phase::FirstContent) => 17,
-            RefusalKind::TimedOut(Phase::Idle) => 18,
-        };
-        Self((NO_WAIT << KIND_BITS) | number)
+        Self((NO_WAIT << KIND_BITS) | kind.number() as u64)
     }
 
     #[inline]
     pub(super) const fn kind(self) -> RefusalKind {
-        KINDS[(self.0 & KIND) as usize]
+        RefusalKind::ALL[(self.0 & KIND) as usize]
     }
 
     /// With a wait of so many nanoseconds, or none for `u64::MAX`.
@@ -91,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_kind_and_a_wait_are_the_same_again() {
-        for kind in KINDS {
+        for (number, kind) in RefusalKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.number(), number);
             let code = Code::of(kind);
             assert_eq!((code.kind(), code.wait()), (kind, None));
             for nanos in [0, 1, 30_000_000_000, NO_WAIT - 1] {

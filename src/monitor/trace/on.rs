@@ -65,7 +65,7 @@ impl Trace {
             span.record("error.type", word);
         }
         if let Some(kind) = refused {
-            span.record("seawall.refusal", words::kind_word(kind));
+            span.record("seawall.refusal", kind.as_str());
         }
         let names = [
             "gen_ai.usage.input_tokens",
