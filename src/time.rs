@@ -1,10 +1,14 @@
 //! The one place that reads a clock.
 //!
-//! Decisions use monotonic time, tokio's, so that a paused clock drives every test; wall time serves only header dates
-//! and calendar windows. All arithmetic saturates: a duration too long to add means *never*.
+//! Decisions use monotonic time, tokio's, so that a paused clock drives every test; where a tick of the kernel more or less
+//! decides nothing, the kernel's coarse clock, in builds whose clock cannot be paused. Wall time serves only header dates and
+//! calendar windows. All arithmetic saturates: a duration too long to add means *never*.
+
+mod origin;
 
 use std::time::Duration;
 
+pub(crate) use origin::Origin;
 pub use tokio::time::Instant;
 
 /// The monotonic clock that all layers decide by.

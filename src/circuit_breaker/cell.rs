@@ -74,15 +74,15 @@ impl Cell {
     }
 
     /// Admits or refuses. An unmarked call that comes before the open time is over takes no lock; where that time has no
-    /// end, not even the clock is read.
-    pub(super) fn admit(&self, now: impl FnOnce() -> u64, marked: bool) -> (Admit, Option<Moved>) {
+    /// end, not even the clock is read. `now` is told when the open time is over, and may be coarse before that.
+    pub(super) fn admit(&self, now: impl FnOnce(u64) -> u64, marked: bool) -> (Admit, Option<Moved>) {
         let hot = self.hot.load(Ordering::Acquire);
         let until = self.open_until();
         let shut = hot & SHUT != 0 && !marked;
         if shut && until == NEVER {
             return (Admit::Refuse { left: None, generation: generation(hot) }, None);
         }
-        let now = now();
+        let now = now(if shut { until } else { 0 });
         if shut && now < until {
             return (Admit::Refuse { left: Some(until - now), generation: generation(hot) }, None);
         }

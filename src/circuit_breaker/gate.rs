@@ -10,7 +10,7 @@ use crate::call::{Described, Key, Read};
 use crate::gate::{Admission, Gate, PerKey};
 use crate::monitor::{Event, Observers};
 use crate::refusal::{Label, Refusal, RefusalKind};
-use crate::time::{self, Instant};
+use crate::time::{Instant, Origin};
 use crate::verdict::StatusClassifier;
 
 use super::cell::Cell;
@@ -58,7 +58,7 @@ pub(super) struct Inner<C> {
     pub(super) settings: Arc<Settings>,
     pub(super) shared: Arc<Shared<C>>,
     /// Times are counted from here.
-    pub(super) origin: Instant,
+    pub(super) origin: Origin,
     pub(super) label: Arc<Label>,
     pub(super) abandoned: AtomicU64,
     pub(super) late: AtomicU64,
@@ -71,7 +71,7 @@ impl<C> Inner<C> {
             cell: Cell::new(state),
             settings,
             shared,
-            origin: time::now(),
+            origin: Origin::new(),
             label: Arc::new(label),
             abandoned: AtomicU64::new(0),
             late: AtomicU64::new(0),
@@ -81,11 +81,11 @@ impl<C> Inner<C> {
     /// Nanoseconds from the breaker's making to this instant.
     #[inline]
     pub(super) fn tick(&self, instant: Instant) -> u64 {
-        time::nanos(instant.saturating_duration_since(self.origin))
+        self.origin.to(instant)
     }
 
     pub(super) fn now(&self) -> u64 {
-        self.tick(time::now())
+        self.origin.elapsed()
     }
 
     /// Counts an answer.
@@ -157,7 +157,7 @@ impl<C, R> CircuitBreaker<C, R> {
     {
         let inner = &self.inner;
         let marked = self.reader.call(request).is_some_and(|call| call.probe);
-        let (admit, moved) = inner.cell.admit(|| inner.now(), marked);
+        let (admit, moved) = inner.cell.admit(|until| inner.origin.elapsed_towards(until), marked);
         if let Some(moved) = moved {
             inner.tell_move(moved);
         }
@@ -197,7 +197,7 @@ impl<Req, C, R: Read<Req>> Gate<Req> for CircuitBreaker<C, R> {
             return false;
         }
         let until = inner.cell.open_until();
-        until == NEVER || inner.now() < until
+        until == NEVER || inner.origin.elapsed_towards(until) < until
     }
 
     #[inline]

@@ -122,8 +122,10 @@
 //!
 //! # What it costs
 //!
-//! A good answer: one atomic load to admit, one clock read and one compare-and-swap to count it; no lock, no
-//! allocation. Failures, probes, count windows and the slow-call rule take a short lock, under which no user code runs.
+//! A good answer: one atomic load to admit, one read of the kernel's coarse clock and one compare-and-swap to count it; no
+//! lock, no allocation. Failures, probes, count windows and the slow-call rule read the exact clock and take a short lock,
+//! under which no user code runs. On Linux the coarse clock lags by up to a tick (1 to 10 ms): by so much a success may be
+//! counted in the bucket before, and by so much a refusal's wait may be too long, never too short.
 
 mod cell;
 mod gate;

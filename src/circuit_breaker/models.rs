@@ -36,7 +36,7 @@ fn admit(cell: &Cell, now: u64) -> (Option<Ticket>, Option<Moved>) {
     if let Some(ticket) = cell.pass() {
         return (Some(ticket), None);
     }
-    match cell.admit(|| now, false) {
+    match cell.admit(|_| now, false) {
         (Admit::Pass(ticket), moved) => (Some(ticket), moved),
         (Admit::Refuse { .. }, moved) => (None, moved),
     }

@@ -94,19 +94,18 @@ impl<C> BreakerPermit<C> {
 impl<C> Permit for BreakerPermit<C> {
     #[inline]
     fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
-        let clock = time::now();
-        let now = self.inner.tick(clock);
-        // The healthy call has nothing to weigh.
+        // The healthy call has nothing to weigh, and a tick more or less decides only which bucket it is counted in.
         let good = self.verdict.as_ref().is_some_and(Verdict::is_success);
         let plain = end == End::Complete && outcome.is_none() && self.ticket.probe == 0;
         if good
             && plain
             && self.inner.settings.slow.is_none()
-            && self.inner.cell.add_success(now, self.ticket)
+            && self.inner.cell.add_success(self.inner.origin.elapsed_coarse(), self.ticket)
         {
             return;
         }
-        self.weigh(end, outcome, clock, now);
+        let clock = time::now();
+        self.weigh(end, outcome, clock, self.inner.tick(clock));
     }
 
     #[inline]

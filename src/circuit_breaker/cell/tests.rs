@@ -22,7 +22,7 @@ fn compare(settings: &Arc<Settings>, steps: &[Step]) -> Result<(), TestCaseError
                 let bare = state.admit(now, marked);
                 let shared = match cell.pass() {
                     Some(ticket) => (Admit::Pass(ticket), None),
-                    None => cell.admit(|| now, marked),
+                    None => cell.admit(|_| now, marked),
                 };
                 prop_assert_eq!(bare, shared);
                 if let Admit::Pass(ticket) = bare.0 {
@@ -80,7 +80,38 @@ fn successes_and_refusals_need_no_lock() {
     }
     let _held = lock(&cell.state);
     assert!(cell.is_shut());
-    assert!(matches!(cell.admit(|| SECOND, false), (Admit::Refuse { left: Some(_), .. }, None)));
+    assert!(matches!(cell.admit(|_| SECOND, false), (Admit::Refuse { left: Some(_), .. }, None)));
+}
+
+#[test]
+fn a_success_read_a_tick_late_is_counted_in_the_bucket_before() {
+    let cell = Cell::new(state(simple()));
+    let ticket = cell.pass().unwrap();
+    let end = cell.bucket_end.load(Ordering::Acquire);
+    assert!(cell.add_success(end - 1, ticket), "by a clock that lags, the bucket is not over yet");
+    assert!(!cell.add_success(end, ticket), "a new bucket is the lock's business");
+    assert_eq!(cell.settle(end + 1, ticket, GOOD), Recorded::Kept);
+    assert_eq!(cell.view(end + 1).counts.calls, 2, "neither is lost");
+}
+
+#[test]
+fn whoever_reads_the_clock_is_told_when_the_open_time_is_over() {
+    let cell = Cell::new(state(simple()));
+    for _ in 0..3 {
+        cell.settle(0, cell.pass().unwrap(), BAD);
+    }
+    let until = cell.open_until();
+    let mut told = Vec::new();
+    for (now, marked) in [(until - 1, false), (until - 1, true)] {
+        let _ = cell.admit(
+            |limit| {
+                told.push(limit);
+                now
+            },
+            marked,
+        );
+    }
+    assert_eq!(told, [until, 0], "what is looked at one by one is to have the exact time");
 }
 
 #[test]
@@ -116,7 +147,7 @@ fn b046_two_threads_race_from_open_to_half_open() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     barrier.wait();
-                    let (admit, moved) = cell.admit(|| 30 * SECOND, false);
+                    let (admit, moved) = cell.admit(|_| 30 * SECOND, false);
                     if let Some(moved) = moved {
                         assert_eq!((moved.to, moved.cause), (BreakerState::HalfOpen, BreakerCause::TimeOver));
                         half_opened.fetch_add(1, Ordering::Relaxed);

@@ -1,0 +1,174 @@
+//! Time counted from a point, read to the nanosecond or, for less, to a tick of the kernel.
+
+use super::{Instant, nanos, now};
+
+/// A point in time from which nanoseconds are counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    instant: Instant,
+    coarse: coarse::Reading,
+}
+
+impl Origin {
+    /// By how much a coarse reading may lag behind, in nanoseconds: twice the longest tick of a kernel, which is 10 ms.
+    /// Where a machine is halted for longer it may lag more; so nothing that must be exact goes by it.
+    pub(crate) const LAG: u64 = 20_000_000;
+
+    pub(crate) fn new() -> Self {
+        // In this order: so no coarse reading is ahead of an exact one.
+        let instant = now();
+        Self { instant, coarse: coarse::Reading::exact() }
+    }
+
+    /// Nanoseconds from here to that instant.
+    #[inline]
+    pub(crate) fn to(&self, instant: Instant) -> u64 {
+        nanos(instant.saturating_duration_since(self.instant))
+    }
+
+    /// Nanoseconds since.
+    #[inline]
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.to(now())
+    }
+
+    /// Nanoseconds since, by a clock that takes a third of the time to read, is never ahead of the exact one, and lags
+    /// behind it by up to a tick. The exact one where there is no such clock, or where tests can pause tokio's.
+    #[inline]
+    pub(crate) fn elapsed_coarse(&self) -> u64 {
+        self.coarse().unwrap_or_else(|| self.elapsed())
+    }
+
+    /// Nanoseconds since: coarse as long as that is clearly before `limit`, else exact.
+    #[inline]
+    pub(crate) fn elapsed_towards(&self, limit: u64) -> u64 {
+        if limit <= Self::LAG { self.elapsed() } else { towards(limit, self.coarse(), || self.elapsed()) }
+    }
+
+    #[inline]
+    fn coarse(&self) -> Option<u64> {
+        if PAUSABLE { None } else { self.coarse.elapsed() }
+    }
+}
+
+#[inline]
+fn towards(limit: u64, coarse: Option<u64>, exact: impl FnOnce() -> u64) -> u64 {
+    match coarse {
+        Some(coarse) if coarse.saturating_add(Origin::LAG) < limit => coarse,
+        _ => exact(),
+    }
+}
+
+/// Whether tokio is built with a clock that can be paused: then no other may be read beside it. Its feature cannot be
+/// seen from here, but the name that comes with it can: where tokio has none, the one of this module is meant.
+const PAUSABLE: bool = {
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "whether the name is among them is the question"
+    )]
+    use tokio::time::*;
+    is_tokios(pause)
+};
+
+/// What tokio's function of this name does not return.
+struct Absent;
+
+#[allow(dead_code, reason = "stands for tokio's function where that is missing")]
+fn pause() -> Absent {
+    Absent
+}
+
+trait Answer {
+    const TOKIOS: bool;
+}
+
+impl Answer for () {
+    const TOKIOS: bool = true;
+}
+
+impl Answer for Absent {
+    const TOKIOS: bool = false;
+}
+
+const fn is_tokios<A: Answer>(_: fn() -> A) -> bool {
+    A::TOKIOS
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod coarse {
+    use rustix::time::{ClockId, Timespec, clock_gettime};
+
+    /// Nanoseconds of the kernel's monotonic clock, the one behind [`Instant`](super::Instant).
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Reading(u64);
+
+    impl Reading {
+        pub(super) fn exact() -> Self {
+            Self(nanos(clock_gettime(ClockId::Monotonic)))
+        }
+
+        #[inline]
+        #[allow(clippy::unnecessary_wraps, reason = "not every system has this clock")]
+        pub(super) fn elapsed(self) -> Option<u64> {
+            Some(nanos(clock_gettime(ClockId::MonotonicCoarse)).saturating_sub(self.0))
+        }
+    }
+
+    #[inline]
+    fn nanos(time: Timespec) -> u64 {
+        let part = |part: i64| u64::try_from(part).unwrap_or(0);
+        part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec))
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod coarse {
+    /// There is no such clock.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Reading;
+
+    impl Reading {
+        pub(super) fn exact() -> Self {
+            Self
+        }
+
+        pub(super) fn elapsed(self) -> Option<u64> {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coarse_reading_is_never_ahead_of_an_exact_one() {
+        for _ in 0..1_000 {
+            let origin = Origin::new();
+            let coarse = origin.coarse.elapsed().unwrap_or(0);
+            let exact = origin.elapsed();
+            assert!(coarse <= exact, "{coarse} > {exact}");
+        }
+    }
+
+    #[test]
+    fn a_coarse_reading_decides_only_what_is_clearly_before_the_limit() {
+        let limit = 5 * Origin::LAG;
+        let clearly = limit - Origin::LAG - 1;
+        assert_eq!(towards(limit, Some(clearly), || panic!("an exact time is not needed")), clearly);
+        assert_eq!(towards(limit, Some(clearly + 1), || limit), limit);
+        assert_eq!(towards(limit, None, || limit), limit);
+        assert_eq!(towards(u64::MAX, Some(u64::MAX - 1), || u64::MAX), u64::MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_paused_clock_is_the_only_one() {
+        let origin = Origin::new();
+        tokio::time::advance(std::time::Duration::from_secs(3)).await;
+        assert_eq!(origin.elapsed_coarse(), 3_000_000_000);
+        assert_eq!(origin.elapsed_towards(u64::MAX), 3_000_000_000);
+    }
+}
