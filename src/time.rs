@@ -4,6 +4,7 @@
 //! decides nothing, the kernel's coarse clock, in builds whose clock cannot be paused. Wall time serves only header dates and
 //! calendar windows. All arithmetic saturates: a duration too long to add means *never*.
 
+mod coarse;
 mod origin;
 
 use std::time::Duration;
@@ -61,15 +62,14 @@ pub trait Wall: Send + Sync {
     fn since_epoch(&self) -> Duration;
 }
 
-/// The system's clock.
+/// The system's clock; on Linux to a tick of the kernel, which is 1 to 10 ms.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemWall;
 
 impl Wall for SystemWall {
-    #[expect(clippy::disallowed_types, reason = "the one place that reads the wall clock")]
+    #[inline]
     fn since_epoch(&self) -> Duration {
-        let now = std::time::SystemTime::now();
-        now.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default()
+        coarse::since_epoch()
     }
 }
 
@@ -84,5 +84,26 @@ where
 
 /// Milliseconds since the Unix epoch.
 pub(crate) fn unix_millis(wall: &dyn Wall) -> i64 {
-    i64::try_from(wall.since_epoch().as_millis()).unwrap_or(i64::MAX)
+    let since = wall.since_epoch();
+    let millis = since.as_secs().saturating_mul(1_000).saturating_add(since.subsec_millis().into());
+    i64::try_from(millis).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[cfg(not(seawall_loom))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_types, reason = "the clock to compare with")]
+    fn the_time_of_day_is_the_systems() {
+        let system = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        assert!(SystemWall.since_epoch().abs_diff(system) < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_time_of_day_that_is_too_far_off_is_the_last() {
+        assert_eq!(unix_millis(&|| Duration::new(1_795_953_600, 7_999_999)), 1_795_953_600_007);
+        assert_eq!(unix_millis(&|| Duration::MAX), i64::MAX);
+    }
 }

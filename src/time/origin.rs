@@ -1,6 +1,6 @@
 //! Time counted from a point, read to the nanosecond or, for less, to a tick of the kernel.
 
-use super::{Instant, nanos, now};
+use super::{Instant, coarse, nanos, now};
 
 /// A point in time from which nanoseconds are counted.
 #[derive(Clone, Copy, Debug)]
@@ -93,50 +93,6 @@ impl Answer for Absent {
 
 const fn is_tokios<A: Answer>(_: fn() -> A) -> bool {
     A::TOKIOS
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod coarse {
-    use rustix::time::{ClockId, Timespec, clock_gettime};
-
-    /// Nanoseconds of the kernel's monotonic clock, the one behind [`Instant`](super::Instant).
-    #[derive(Clone, Copy, Debug)]
-    pub(super) struct Reading(u64);
-
-    impl Reading {
-        pub(super) fn exact() -> Self {
-            Self(nanos(clock_gettime(ClockId::Monotonic)))
-        }
-
-        #[inline]
-        #[allow(clippy::unnecessary_wraps, reason = "not every system has this clock")]
-        pub(super) fn elapsed(self) -> Option<u64> {
-            Some(nanos(clock_gettime(ClockId::MonotonicCoarse)).saturating_sub(self.0))
-        }
-    }
-
-    #[inline]
-    fn nanos(time: Timespec) -> u64 {
-        let part = |part: i64| u64::try_from(part).unwrap_or(0);
-        part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec))
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-mod coarse {
-    /// There is no such clock.
-    #[derive(Clone, Copy, Debug)]
-    pub(super) struct Reading;
-
-    impl Reading {
-        pub(super) fn exact() -> Self {
-            Self
-        }
-
-        pub(super) fn elapsed(self) -> Option<u64> {
-            None
-        }
-    }
 }
 
 #[cfg(test)]
