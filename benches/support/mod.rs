@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each bench uses a part of this")]
 
 pub mod bodies;
+pub mod handing;
 pub mod model;
 pub mod streams;
 
