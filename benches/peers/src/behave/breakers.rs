@@ -1,5 +1,6 @@
 //! Circuit breakers: a window of ten calls or of a second, half of which may fail; one probe, one success closes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use seatbelt::breaker::{Breaker, HalfOpenMode};
@@ -50,6 +51,18 @@ fn seatbelt() -> Subject {
         .half_open_mode(HalfOpenMode::quick());
     let service = tower::ServiceBuilder::new().layer(layer).service(Upstream(|| Broken::Failed));
     Subject::of(service, |error| *error == Broken::Refused)
+}
+
+/// Its breaker is always around a limiter, which here never limits.
+fn throttle_net() -> Subject {
+    use throttle_net::{CircuitBreaker, Throttle, ThrottleError, Trip};
+    let trip = Trip::Ratio { window: 10, ratio: 0.5, min_calls: 10 };
+    let breaker = CircuitBreaker::builder().trip(trip).cooldown(OPEN).half_open(1, 1);
+    let breaker = Arc::new(breaker.build(Throttle::per_second(900_000_000)));
+    let service = throttle_net::tower::CircuitBreakerLayer::new(breaker).layer(Upstream(|| Broken::Failed));
+    Subject::of(service, |error| {
+        matches!(error.downcast_ref::<ThrottleError>(), Some(ThrottleError::CircuitOpen { .. }))
+    })
 }
 
 fn failsafe() -> Subject {
@@ -151,7 +164,8 @@ fn dropped_calls(breaker: &Subject) -> Result<(), String> {
 
 fn row(must: &'static str, run: fn(&Subject) -> Result<(), String>, of_failsafe: bool) -> Row {
     let failsafe: Found = of_failsafe.then(|| run(&failsafe()));
-    let found = [Some(run(&ours())), None, Some(run(&resilience())), Some(run(&seatbelt())), failsafe, None];
+    let (resilience, seatbelt) = (Some(run(&resilience())), Some(run(&seatbelt())));
+    let found = [Some(run(&ours())), None, resilience, seatbelt, failsafe, None, Some(run(&throttle_net()))];
     Row { must, found }
 }
 

@@ -2,6 +2,7 @@
 
 mod breakers;
 mod limits;
+mod rates;
 mod retries;
 mod subject;
 
@@ -11,7 +12,8 @@ use std::fmt::Write as _;
 pub type Found = Option<Result<(), String>>;
 
 /// The peers, in the order of the table.
-pub const NAMES: [&str; 6] = ["seawall", "tower", "tower-resilience", "seatbelt", "failsafe", "governor"];
+pub const NAMES: [&str; 7] =
+    ["seawall", "tower", "tower-resilience", "seatbelt", "failsafe", "governor", "throttle-net"];
 
 /// One fault.
 pub struct Row {
@@ -26,7 +28,7 @@ fn holds(yes: bool, instead: impl FnOnce() -> String) -> Result<(), String> {
 
 /// All of them. Takes some seconds: breakers of peers know no other clock than the real one.
 pub fn rows() -> Vec<Row> {
-    breakers::rows().into_iter().chain(limits::rows()).chain(retries::rows()).collect()
+    breakers::rows().into_iter().chain(limits::rows()).chain(rates::rows()).chain(retries::rows()).collect()
 }
 
 /// Whether ours holds wherever it was asked.

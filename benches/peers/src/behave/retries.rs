@@ -28,6 +28,7 @@ fn budget() -> Row {
     // No share can be set, only what is there at first and by time.
     let builder = RetryBudgetBuilder::new().token_bucket().tokens_per_second(0.0).max_tokens(100);
     let resilience = builder.initial_tokens(1).build().expect("it is sound");
+    let throttle_net = throttle_net::RetryBudget::new(0.6, 0);
     let found = [
         Some(retries(|| {
             ours.arrive(None);
@@ -48,6 +49,10 @@ fn budget() -> Row {
         None,
         None,
         None,
+        Some(retries(|| {
+            throttle_net.deposit();
+            throttle_net.try_withdraw()
+        })),
     ];
     Row { must: "of 1 000 calls that need a retry 600 are retried, by a budget of 60 %", found }
 }
@@ -134,6 +139,7 @@ fn readiness() -> Row {
         Some(readied(|strict| tower::retry::Retry::new(OnError, strict.map_err(BoxError::from)))),
         Some(readied(|strict| resilience.layer(strict))),
         Some(readied(seatbelt)),
+        None,
         None,
         None,
     ];
