@@ -19,6 +19,7 @@ impl Describe for Prompt {
 }
 
 /// A response that says what it used.
+#[derive(Clone, Copy, Default)]
 pub struct Reply(Usage);
 
 impl Answer for Reply {

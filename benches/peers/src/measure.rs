@@ -79,19 +79,25 @@ pub fn allocations(run: &mut Loop) -> u64 {
     allocation_counter::measure(|| run(CALLS)).count_total.div_ceil(CALLS)
 }
 
-/// The throughput of two threads on one service, each with a request of its own, as a part of what one thread reaches: best and median of those turns in
-/// which both really ran at once. On a busy machine few are; `None` if none was.
+/// The throughput of two threads on one service, each with a request of its own, as a part of what one thread reaches, in
+/// turns: best and median of those turns in which both really ran at once. On a busy machine few are; `None` if none was.
 pub fn two_threads<S, Req>(service: &S, requests: [Req; 2], turns: usize) -> Option<Timing>
 where
     S: Service<Req> + Clone + Send + Sync,
     Req: Copy + Send + Sync,
 {
-    let ran = |threads| {
-        let times: Vec<f64> =
-            (0..10 * turns).filter_map(|_| together(service, &requests[..threads])).take(turns).collect();
-        (!times.is_empty()).then(|| timing(times))
-    };
-    let (one, two) = (ran(1)?, ran(2)?);
+    let (mut one, mut two) = (Vec::with_capacity(turns), Vec::with_capacity(turns));
+    for _ in 0..10 * turns {
+        one.extend(together(service, &requests[..1]));
+        two.extend(together(service, &requests));
+        if two.len() == turns {
+            break;
+        }
+    }
+    if two.is_empty() {
+        return None;
+    }
+    let (one, two) = (timing(one), timing(two));
     Some(Timing { least: 2.0 * one.least / two.least, median: 2.0 * one.median / two.median })
 }
 

@@ -20,16 +20,16 @@ use crate::drive::{Echo, Loop, Model, Prompt, Reply, TypedEcho, calls};
 
 type Typed = Fault<Infallible>;
 
-const SOUND: &str = "the settings are sound";
+pub const SOUND: &str = "the settings are sound";
 /// So much that nothing is ever refused.
-const PLENTY: Quota = Quota::per_second(NonZeroU64::new(900_000_000).unwrap());
-const LOTS: Usd = Usd::dollars(1_000_000_000);
+pub const PLENTY: Quota = Quota::per_second(NonZeroU64::new(900_000_000).unwrap());
+pub const LOTS: Usd = Usd::dollars(1_000_000_000);
 
 /// A service over numbers, and over prompts.
 pub trait Numbers: Service<u64, Response = u64> + Clone + Send + Sync + 'static {}
 impl<S: Service<u64, Response = u64> + Clone + Send + Sync + 'static> Numbers for S {}
-pub trait Prompts: Service<Prompt, Response = Reply> + Clone + 'static {}
-impl<S: Service<Prompt, Response = Reply> + Clone + 'static> Prompts for S {}
+pub trait Prompts: Service<Prompt, Response = Reply> + Clone + Send + Sync + 'static {}
+impl<S: Service<Prompt, Response = Reply> + Clone + Send + Sync + 'static> Prompts for S {}
 
 /// Calls with numbers.
 pub fn number(service: impl Numbers) -> Loop {
@@ -43,7 +43,7 @@ pub fn prompt(service: impl Prompts) -> Loop {
 
 /// A gate that decides nothing: the cost of the service itself.
 #[derive(Clone, Copy)]
-struct Open;
+pub struct Open;
 
 impl<Req> Gate<Req> for Open {
     type Permit = ();
@@ -55,7 +55,7 @@ impl<Req> Gate<Req> for Open {
     }
 }
 
-fn good(_: Result<&u64, &BoxError>) -> Verdict {
+pub fn good(_: Result<&u64, &BoxError>) -> Verdict {
     Verdict::SUCCESS
 }
 
@@ -63,7 +63,7 @@ fn good_typed(_: Result<&u64, &Typed>) -> Verdict {
     Verdict::SUCCESS
 }
 
-fn good_reply(_: Result<&Reply, &BoxError>) -> Verdict {
+pub fn good_reply(_: Result<&Reply, &BoxError>) -> Verdict {
     Verdict::SUCCESS
 }
 
@@ -89,6 +89,14 @@ fn bucket_service() -> impl Service<u64, Response = u64, Error = BoxError> + Clo
     builder.build().expect(SOUND).at_head().layer(Echo)
 }
 
+/// Leases a thread: as they let two threads share a bucket.
+#[allow(dead_code, reason = "among what threads share, not among what is counted")]
+pub fn bucket_with_leases() -> impl Numbers {
+    let builder = TokenBucketLayer::builder().requests(PLENTY).classify(classify::from_fn(good));
+    let lease = NonZeroU64::new(64).expect("it is not zero");
+    builder.leases(lease).build().expect(SOUND).at_head().layer(Echo)
+}
+
 #[allow(dead_code, reason = "beside a peer alone, not among what is counted")]
 pub fn bucket_in_breaker() -> impl Numbers {
     let builder = CircuitBreakerLayer::builder().classify(classify::from_fn(good));
@@ -109,7 +117,7 @@ pub fn timeout() -> impl Numbers {
     TimeoutLayer::new(Duration::from_secs(30)).at_head().layer(Echo)
 }
 
-fn routes() -> Routes {
+pub fn routes() -> Routes {
     let route = Route::to("*").target(Target::at("a").model("gpt-4o")).target(Target::at("b").model("n"));
     let routes = Routes::builder().named("a").and_then(|routes| routes.named("b"));
     routes.map(|routes| routes.route(route)).and_then(RoutesBuilder::build).expect(SOUND)

@@ -2,7 +2,7 @@
 
 use crate::drive::{Echo, Loop, Model, Prompt, calls};
 use crate::ours::{number, prompt};
-use crate::{ours, theirs};
+use crate::{ours, stacks, theirs, waiting};
 
 /// One layer beside one peer.
 pub struct Row {
@@ -14,8 +14,11 @@ pub struct Row {
     pub bar: Option<f64>,
 }
 
-const LIMIT: &str = "tower ConcurrencyLimit";
-const GOVERNOR: &str = "governor check";
+pub const LIMIT: &str = "tower ConcurrencyLimit";
+/// What tower has too.
+pub const FOUR: &str = "retry, token bucket, bulkhead, timeout";
+pub const TOWER_STACK: &str = "tower's Retry, ConcurrencyLimit, RateLimit, Timeout";
+pub const GOVERNOR: &str = "governor check";
 
 fn limit() -> Loop {
     calls(theirs::concurrency_limit(), 7_u64)
@@ -47,8 +50,8 @@ pub fn bars() -> Vec<Row> {
         row(
             "all six",
             prompt(ours::all_six()),
-            "tower-resilience's six",
-            theirs::resilience_all(),
+            "tower-resilience's seven",
+            stacks::resilience_seven(),
             Some(0.25),
         ),
         row("breaker, refusal, held open", number(ours::breaker_held_open()), LIMIT, limit(), Some(0.8)),
@@ -95,5 +98,30 @@ pub fn others() -> Vec<Row> {
         row("timeout", number(ours::timeout()), "tower Timeout", theirs::timeout(), None),
         row("timeout", number(ours::timeout()), "tower-resilience", theirs::resilience_timeout(), None),
         row("fallback", prompt(ours::fallback()), "tower-resilience", theirs::resilience_fallback(), None),
+    ]
+}
+
+/// Whole stacks.
+pub fn stacks() -> Vec<Row> {
+    let all_six = || prompt(ours::all_six());
+    vec![
+        row(FOUR, number(stacks::four()), TOWER_STACK, stacks::tower_four(), None),
+        row("all six", all_six(), TOWER_STACK, stacks::tower_four(), None),
+        row("all six", all_six(), "tower-resilience's six", stacks::resilience_six(), None),
+    ]
+}
+
+/// Two calls each: one that is admitted at once, and one that waits for its place.
+pub fn waits() -> Vec<Row> {
+    const WAIT: &str = "tower ConcurrencyLimit, a wait";
+    vec![
+        row(
+            "bulkhead, a wait of 10 s at most",
+            waiting::bulkhead(),
+            WAIT,
+            waiting::concurrency_limit(),
+            None,
+        ),
+        row("bulkhead, a wait", waiting::bulkhead_for_ever(), WAIT, waiting::concurrency_limit(), None),
     ]
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use seawall::BoxError;
 use tower::limit::{ConcurrencyLimit, RateLimit};
 use tower::retry::Policy;
 use tower::timeout::Timeout;
@@ -21,7 +20,7 @@ use tower_resilience::timelimiter::TimeLimiterLayer;
 
 use crate::drive::{Echo, Loop, calls};
 
-const PLENTY: usize = 900_000_000;
+pub const PLENTY: usize = 900_000_000;
 
 /// A number that comes back, with a small error that can be cloned, as some peers demand.
 #[derive(Clone, Copy)]
@@ -71,14 +70,14 @@ pub fn timeout() -> Loop {
 #[derive(Clone)]
 pub struct OnError;
 
-impl<R: Clone> Policy<R, R, BoxError> for OnError {
-    type Future = std::future::Ready<()>;
+impl<Req: Clone, Res, E> Policy<Req, Res, E> for OnError {
+    type Future = Ready<()>;
 
-    fn retry(&mut self, _request: &mut R, result: &mut Result<R, BoxError>) -> Option<Self::Future> {
-        result.is_err().then(|| std::future::ready(()))
+    fn retry(&mut self, _request: &mut Req, result: &mut Result<Res, E>) -> Option<Self::Future> {
+        result.is_err().then(|| ready(()))
     }
 
-    fn clone_request(&mut self, request: &R) -> Option<R> {
+    fn clone_request(&mut self, request: &Req) -> Option<Req> {
         Some(request.clone())
     }
 }
@@ -118,7 +117,7 @@ pub fn resilience_bulkhead() -> Loop {
     calls(layer.expect("the settings are sound").layer(Plain), 7_u64)
 }
 
-fn limiter() -> RateLimiterLayer {
+pub fn limiter() -> RateLimiterLayer {
     RateLimiterLayer::burst(PLENTY, PLENTY).build().expect("the settings are sound")
 }
 
@@ -175,13 +174,4 @@ pub fn seatbelt_retry() -> Loop {
         .clone_input()
         .recovery_with(|result, _| recovery(result));
     calls(tower::ServiceBuilder::new().layer(layer).service(Plain), 7_u64)
-}
-
-/// Fallback, retry, breaker, limiter, bulkhead, timeout: in the order that its guide recommends.
-pub fn resilience_all() -> Loop {
-    let bulkhead = BulkheadLayer::builder().max_concurrent_calls(64).build().expect("the settings are sound");
-    let inner = bulkhead.layer(TimeLimiterLayer::standard().build().layer(Plain));
-    let inner = CircuitBreakerLayer::builder().build().expect("sound").layer(limiter().layer(inner));
-    let inner = RetryLayer::<u64, u64, _>::builder().max_attempts(3).build().layer(inner);
-    calls(FallbackLayer::<u64, u64, _>::value(0).layer(inner), 7_u64)
 }
