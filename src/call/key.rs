@@ -66,12 +66,14 @@ impl From<u64> for Key {
 
 /// Hash and order are those of the text.
 impl Borrow<str> for Key {
+    #[inline]
     fn borrow(&self) -> &str {
         self.as_str()
     }
 }
 
 impl AsRef<str> for Key {
+    #[inline]
     fn as_ref(&self) -> &str {
         self.as_str()
     }

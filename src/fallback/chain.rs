@@ -1,6 +1,9 @@
 //! One call on its way through its targets: which one is next, and what became of those before.
 
 mod choose;
+mod first;
+
+pub(super) use first::First;
 
 use std::future::Future;
 use std::num::NonZeroU32;
@@ -74,12 +77,9 @@ impl<R> Default for Cold<R> {
 }
 
 impl<R> Chain<R> {
-    /// A call that begins, and its route.
-    #[inline]
-    pub(super) fn new<Req: Describe, C>(request: &Req, course: &Course<C>) -> Option<Self> {
+    /// A call of this route that begins.
+    pub(super) fn new<Req: Describe, C>(route: usize, request: &Req, course: &Course<C>) -> Option<Self> {
         let call = request.call();
-        let model = call.and_then(|call| call.model.as_ref());
-        let route = course.routes.table().find(model.map(AsRef::as_ref))?;
         let most = course.rules.max_attempts.get();
         let left = call.and_then(|call| call.most_attempts).map_or(most, |outer| outer.get().min(most));
         let mut chain = Self {
@@ -102,6 +102,22 @@ impl<R> Chain<R> {
             chain.gone = Set::of(denied.enumerate().filter(|(_, denied)| *denied).map(|(at, _)| at));
         }
         Some(chain)
+    }
+
+    /// One that asks nobody.
+    pub(super) fn over() -> Self {
+        Self {
+            route: usize::MAX,
+            current: 0,
+            gone: Set::default(),
+            left: 0,
+            hops: 0,
+            single: false,
+            tokens: 0,
+            started: None,
+            until: None,
+            cold: None,
+        }
     }
 
     fn built<'c, C>(&self, course: &'c Course<C>) -> Option<&'c Built> {
@@ -141,7 +157,6 @@ impl<R> Chain<R> {
     }
 
     /// Aims the request itself at the first target, and gives what is to be kept of it if another one may follow.
-    #[inline]
     pub(super) fn first<Req: Aim + Describe, C>(
         &mut self,
         request: &mut Req,
@@ -173,7 +188,6 @@ impl<R> Chain<R> {
     }
 
     /// Finds a target at which the request can be aimed.
-    #[inline]
     fn aim<Req: Describe, C, T>(
         &mut self,
         request: &mut Req,
@@ -186,7 +200,7 @@ impl<R> Chain<R> {
             let others = if self.single { 0 } else { self.open(course).len() };
             let table = course.routes.table();
             let target = table.routes.get(self.route)?.targets.get(at)?;
-            let share = self.share(target, others);
+            let share = share(self.left, target, others);
             let another_target = others > 0 && self.left > share;
             let destination =
                 Destination { upstream: target.upstream(), model: target.model(), secrets: &table.secrets };
@@ -204,11 +218,6 @@ impl<R> Chain<R> {
     }
 
     /// The clocks of an attempt at this target.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "measured: what a first attempt has not begun need not be ended"
-    )]
     fn begin<C>(&mut self, course: &Course<C>, at: usize) {
         self.current = at;
         self.hops += 1;
@@ -221,7 +230,6 @@ impl<R> Chain<R> {
         }
     }
 
-    #[inline(never)]
     fn begin_timed<C>(&mut self, course: &Course<C>, at: usize) {
         let timeout = self.target(course, at).and_then(|target| target.timeout());
         if timeout.is_some() || self.built(course).is_some_and(|built| built.order == Order::Fastest) {
@@ -229,17 +237,6 @@ impl<R> Chain<R> {
             self.started = Some(now);
             self.until = timeout.and_then(|timeout| time::checked_add(now, timeout));
         }
-    }
-
-    /// How many attempts this target may have: its own number, else an even share; one is left for each other target.
-    #[inline]
-    fn share(&self, target: &Target, others: u32) -> u32 {
-        let most = self.left.saturating_sub(others).max(1);
-        match target.attempts() {
-            Some(attempts) => attempts.get().min(most),
-            None => self.left.div_ceil(others + 1),
-        }
-        .min(self.left)
     }
 
     /// Notes a failure; says whether another target may be asked after it.
@@ -436,6 +433,17 @@ impl<R> Chain<R> {
             None => refusal,
         }
     }
+}
+
+/// How many of the attempts that are left this target may have: its own number, else an even share; one is left for each
+/// other target.
+fn share(left: u32, target: &Target, others: u32) -> u32 {
+    let most = left.saturating_sub(others).max(1);
+    match target.attempts() {
+        Some(attempts) => attempts.get().min(most),
+        None => left.div_ceil(others + 1),
+    }
+    .min(left)
 }
 
 /// None of a route's targets may be asked.

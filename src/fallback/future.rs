@@ -13,6 +13,7 @@ use super::mode::{Ends, Fact, Holds, Taken};
 use super::service::{Course, Shared};
 use crate::call::commit::Held;
 use crate::call::{Aim, Describe};
+use crate::gate::Running;
 use crate::refusal::{Phase, Refusal, RefusalKind};
 use crate::verdict::{Class, Verdict};
 
@@ -36,23 +37,56 @@ pin_project! {
 
 /// What is known of the call.
 struct Run<Req, R> {
-    chain: Option<Chain<R>>,
+    chain: Chain<R>,
     /// The request as it came, while another target may get it.
     original: Option<Req>,
 }
 
 pin_project! {
+    // Its drop is so small that it is inlined: the states that few calls see lie behind one variant.
     #[project = StateProj]
     #[project_replace = StateOwned]
     enum State<S, Req, F, H> {
-        Calling { #[pin] future: F },
-        // A good head, whose body may still fail.
-        Holding { held: H },
-        // A failed response is read to its end, so that it holds nothing elsewhere.
-        Keeping { held: H, next: Req },
-        Readying { inner: S, next: Req },
-        Refused { refusal: Refusal },
+        // The inner service is at work, or has answered.
+        Calling { #[pin] running: Running<F> },
+        Other { other: Other<S, Req, H> },
         Done,
+    }
+}
+
+/// The states of a call that was not answered at once by its first target.
+enum Other<S, Req, H> {
+    /// A good head, whose body may still fail.
+    Holding {
+        held: H,
+    },
+    /// A failed response is read to its end, so that it holds nothing elsewhere.
+    Keeping {
+        held: H,
+        next: Req,
+    },
+    Readying {
+        inner: S,
+        next: Req,
+    },
+    Refused {
+        refusal: Refusal,
+    },
+}
+
+impl<S, Req, F, H> From<Other<S, Req, H>> for State<S, Req, F, H> {
+    fn from(other: Other<S, Req, H>) -> Self {
+        Self::Other { other }
+    }
+}
+
+impl<S, Req, F, H> State<S, Req, F, H> {
+    /// One of the others, which is over then.
+    fn leave(self: Pin<&mut Self>) -> Option<Other<S, Req, H>> {
+        match self.project_replace(Self::Done) {
+            StateOwned::Other { other } => Some(other),
+            StateOwned::Calling { .. } | StateOwned::Done => None,
+        }
     }
 }
 
@@ -69,7 +103,7 @@ enum Next<Req> {
 impl<Req: Aim + Describe, R> Run<Req, R> {
     /// Notes a failure and finds what comes next.
     fn failed<C>(&mut self, fact: Fact, course: &Course<C>) -> Next<Req> {
-        let Some(chain) = &mut self.chain else { return Next::Stop };
+        let chain = &mut self.chain;
         if !chain.failed(fact, course) {
             return Next::Stop;
         }
@@ -85,10 +119,6 @@ impl<Req: Aim + Describe, R> Run<Req, R> {
         }
         Next::Ask(next)
     }
-
-    fn chain(&mut self) -> &mut Chain<R> {
-        self.chain.as_mut().expect("a call that was sent has a chain")
-    }
 }
 
 impl<S, C, M, Req> ResponseFuture<S, C, M, Req>
@@ -103,13 +133,13 @@ where
         original: Option<Req>,
         future: M::Future,
     ) -> Self {
-        let run = Run { chain: Some(chain), original };
-        Self { state: State::Calling { future }, run, note, mode, shared }
+        let run = Run { chain, original };
+        Self { state: State::Calling { running: Running::Inner { future } }, run, note, mode, shared }
     }
 
     pub(super) fn refused((mode, note): (M, M::Note), shared: Arc<Shared<S, C>>, refusal: Refusal) -> Self {
-        let run = Run { chain: None, original: None };
-        Self { state: State::Refused { refusal }, run, note, mode, shared }
+        let run = Run { chain: Chain::over(), original: None };
+        Self { state: Other::Refused { refusal }.into(), run, note, mode, shared }
     }
 }
 
@@ -126,29 +156,33 @@ where
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        loop {
-            let mut this = self.as_mut().project();
-            // ## Calling => (Holding | Keeping | Readying | Done)
-            let step = if let StateProj::Calling { future } = this.state.as_mut().project() {
-                let polled = future.poll(cx);
-                if polled.is_pending() && !this.run.chain().is_late(cx) {
-                    return Poll::Pending;
-                }
-                // What is too late is dropped at once; and the inner future goes before what it answered is looked at.
-                this.state.set(State::Done);
-                match polled {
-                    Poll::Ready(output) => self.as_mut().answered(output),
-                    Poll::Pending => self.as_mut().late(),
-                }
-            } else {
-                ready!(self.as_mut().poll_others(cx))
-            };
-            if let Some(answer) = step {
-                // What was kept of the request's body is free from here on.
-                self.as_mut().project().run.original = None;
-                return Poll::Ready(answer);
-            }
+        let mut this = self.as_mut().project();
+        // ## Calling => (Calling | Other | Done)
+        let StateProj::Calling { mut running } = this.state.as_mut().project() else {
+            return self.poll_others(cx);
+        };
+        let Poll::Ready(output) = running.as_mut().poll(cx) else { return self.poll_late(cx) };
+        // The inner future goes before what it answered is looked at.
+        running.end();
+        let course = &this.shared.course;
+        let verdict = M::judge(&course.rules.classifier, &output);
+        if !verdict.is_success() {
+            return self.failed_or_next(verdict, output, cx);
         }
+        let answer = match M::take(output, |sent| this.run.chain.plan(sent, course)) {
+            Taken::Response(mut response) => {
+                self.as_mut().serve(&mut response, false);
+                Ok(response)
+            }
+            Taken::Error(error) => Err(error),
+            Taken::Held(held) => {
+                this.state.set(Other::Holding { held }.into());
+                return self.poll_others(cx);
+            }
+        };
+        // What was kept of the request's body is free from here on.
+        self.project().run.original = None;
+        Poll::Ready(answer)
     }
 }
 
@@ -158,25 +192,55 @@ where
     Req: Aim + Describe,
     M: Ends<S, Req, C> + Copy,
 {
-    /// The inner service has answered.
+    /// The target has not answered yet.
     #[inline]
-    fn answered(mut self: Pin<&mut Self>, output: M::Output) -> Step<M, S, Req, C> {
-        let fact = M::judge(&self.shared.course.rules.classifier, &output);
-        if !fact.verdict.is_success() {
-            return self.failed(fact, output);
-        }
+    fn poll_late(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<M::Response, M::Error>> {
         let mut this = self.as_mut().project();
-        let course = &this.shared.course;
-        match M::take(output, |sent| this.run.chain().plan(sent, course)) {
-            Taken::Response(mut response) => {
-                self.serve(&mut response, false);
-                Some(Ok(response))
+        if !this.run.chain.is_late(cx) {
+            return Poll::Pending;
+        }
+        // What is too late is dropped at once.
+        this.state.set(State::Done);
+        let step = self.as_mut().late();
+        self.go_on(step, cx)
+    }
+
+    /// The target has answered, badly.
+    #[cold]
+    fn failed_or_next(
+        mut self: Pin<&mut Self>,
+        verdict: Verdict,
+        output: M::Output,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<M::Response, M::Error>> {
+        let step = self.as_mut().failed(M::fact(verdict, &output), output);
+        self.go_on(step, cx)
+    }
+
+    /// The states of a call that was not answered at once by its first target.
+    #[inline(never)]
+    fn poll_others(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<M::Response, M::Error>> {
+        self.go_on(None, cx)
+    }
+
+    /// After this step.
+    fn go_on(
+        mut self: Pin<&mut Self>,
+        mut step: Step<M, S, Req, C>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<M::Response, M::Error>> {
+        loop {
+            let mut this = self.as_mut().project();
+            if let Some(answer) = step {
+                this.state.set(State::Done);
+                this.run.original = None;
+                return Poll::Ready(answer);
             }
-            Taken::Error(error) => Some(Err(error)),
-            Taken::Held(held) => {
-                this.state.set(State::Holding { held });
-                None
+            // As deep as there are targets, at most.
+            if let StateProj::Calling { .. } = this.state.as_mut().project() {
+                return self.poll(cx);
             }
+            step = ready!(self.as_mut().step(cx));
         }
     }
 
@@ -193,10 +257,10 @@ where
         };
         match this.run.failed(fact, &this.shared.course) {
             Next::Ask(next) => {
-                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                this.state.set(Other::Readying { inner: this.shared.fresh(), next }.into());
                 None
             }
-            Next::Exhausted if !this.run.chain().is_transparent() => Some(self.without_answer()),
+            Next::Exhausted if !this.run.chain.is_transparent() => Some(self.without_answer()),
             Next::Stop | Next::Exhausted => {
                 let label = this.shared.course.rules.label.clone();
                 let refusal = Refusal::new(RefusalKind::TimedOut(Phase::Total)).with_label(label);
@@ -213,28 +277,28 @@ where
         match this.run.failed(fact, course) {
             Next::Ask(next) if fact.hollow => {
                 drop(output);
-                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                this.state.set(Other::Readying { inner: this.shared.fresh(), next }.into());
                 None
             }
-            Next::Exhausted if fact.hollow && !this.run.chain().is_transparent() => {
+            Next::Exhausted if fact.hollow && !this.run.chain.is_transparent() => {
                 drop(output);
                 Some(self.without_answer())
             }
             Next::Ask(next) => {
                 match M::take(output, |_| Some(Chain::<M::Response>::plan_to_keep())) {
-                    Taken::Held(held) => this.state.set(State::Keeping { held, next }),
+                    Taken::Held(held) => this.state.set(Other::Keeping { held, next }.into()),
                     taken => {
                         if let Taken::Response(response) = taken {
-                            this.run.chain().keep(response);
+                            this.run.chain.keep(response);
                         }
-                        this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                        this.state.set(Other::Readying { inner: this.shared.fresh(), next }.into());
                     }
                 }
                 None
             }
             Next::Stop => Some(match M::take(output, |_| None) {
                 Taken::Response(mut response) => {
-                    let chain = this.run.chain();
+                    let chain = &mut this.run.chain;
                     this.mode.exhausted(&mut response, || chain.attempts());
                     Ok(response)
                 }
@@ -242,7 +306,7 @@ where
                 Taken::Held(held) => Ok(held.into_response()),
             }),
             Next::Exhausted => {
-                let chain = this.run.chain();
+                let chain = &mut this.run.chain;
                 let mut response = match M::take(output, |_| None) {
                     Taken::Response(response) => chain.kept_invalid().unwrap_or(response),
                     Taken::Held(held) => held.into_response(),
@@ -255,66 +319,54 @@ where
         }
     }
 
-    /// The states of a call that was not answered at once by its first target.
-    #[inline(never)]
-    fn poll_others(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step<M, S, Req, C>> {
-        let step = ready!(self.as_mut().step(cx));
-        if step.is_some() {
-            self.project().state.set(State::Done);
-        }
-        Poll::Ready(step)
-    }
-
     fn step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step<M, S, Req, C>> {
         let mut this = self.as_mut().project();
-        Poll::Ready(match this.state.as_mut().project() {
+        let StateProj::Other { other } = this.state.as_mut().project() else {
+            panic!("`ResponseFuture` polled after it was done")
+        };
+        Poll::Ready(match other {
             // ## Holding => (Holding | Readying | Done): the body, or a timer, registers the waker.
-            StateProj::Holding { held } => {
+            Other::Holding { held } => {
                 let held = ready!(held.poll(cx));
                 self.held(held)
             }
             // ## Keeping => Readying: the body, or a timer, registers the waker.
-            StateProj::Keeping { held, .. } => {
+            Other::Keeping { held, .. } => {
                 ready!(held.poll(cx));
-                let StateOwned::Keeping { held, next } = this.state.as_mut().project_replace(State::Done)
-                else {
+                let Some(Other::Keeping { held, next }) = this.state.as_mut().leave() else {
                     unreachable!("the state was Keeping a line ago");
                 };
                 // One that is too long or too slow to be kept whole is dropped.
                 if held.is_whole() {
-                    this.run.chain().keep(held.into_response());
+                    this.run.chain.keep(held.into_response());
                 }
-                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                this.state.set(Other::Readying { inner: this.shared.fresh(), next }.into());
                 None
             }
             // ## Readying => (Calling | Readying | Done): the inner service, or a timer, registers the waker.
-            StateProj::Readying { inner, .. } => match this.mode.poll_ready(inner, cx) {
-                Poll::Pending if this.run.chain().is_late(cx) => {
+            Other::Readying { inner, .. } => match this.mode.poll_ready(inner, cx) {
+                Poll::Pending if this.run.chain.is_late(cx) => {
                     this.state.set(State::Done);
                     self.late()
                 }
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(error)) => Some(this.run.chain().kept().ok_or(error)),
+                Poll::Ready(Err(error)) => Some(this.run.chain.kept().ok_or(error)),
                 Poll::Ready(Ok(())) => {
-                    let StateOwned::Readying { mut inner, next } =
-                        this.state.as_mut().project_replace(State::Done)
-                    else {
+                    let Some(Other::Readying { mut inner, next }) = this.state.as_mut().leave() else {
                         unreachable!("the state was Readying a line ago");
                     };
                     let future = this.mode.call(&mut inner, next);
-                    this.state.set(State::Calling { future });
+                    this.state.set(State::Calling { running: Running::Inner { future } });
                     None
                 }
             },
             // ## Refused => Done
-            StateProj::Refused { .. } => {
-                let StateOwned::Refused { refusal } = this.state.as_mut().project_replace(State::Done) else {
+            Other::Refused { .. } => {
+                let Some(Other::Refused { refusal }) = this.state.as_mut().leave() else {
                     unreachable!("the state was Refused a line ago");
                 };
                 Some(M::refuse(*this.note, refusal))
             }
-            StateProj::Calling { .. } => None,
-            StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
         })
     }
 
@@ -337,18 +389,18 @@ where
             Next::Ask(next) => {
                 // The failed response goes, with all that it holds, before anything of the next attempt is reserved.
                 this.state.set(State::Done);
-                this.state.set(State::Readying { inner: this.shared.fresh(), next });
+                this.state.set(Other::Readying { inner: this.shared.fresh(), next }.into());
                 None
             }
             Next::Stop | Next::Exhausted if held == Held::Late => self.commit(false),
-            Next::Exhausted if !this.run.chain().is_transparent() => {
+            Next::Exhausted if !this.run.chain.is_transparent() => {
                 this.state.set(State::Done);
                 Some(self.without_answer())
             }
             Next::Stop | Next::Exhausted => {
                 let mut response = self.as_mut().take_held()?;
                 let this = self.project();
-                let chain = this.run.chain();
+                let chain = &mut this.run.chain;
                 this.mode.exhausted(&mut response, || chain.attempts());
                 Some(Ok(response))
             }
@@ -358,7 +410,7 @@ where
     /// The end of a chain whose last failure is no answer: one that was kept, or a refusal.
     fn without_answer(self: Pin<&mut Self>) -> Result<M::Response, M::Error> {
         let this = self.project();
-        let chain = this.run.chain();
+        let chain = &mut this.run.chain;
         match chain.kept() {
             Some(mut response) => {
                 this.mode.exhausted(&mut response, || chain.attempts());
@@ -370,8 +422,8 @@ where
 
     /// The response as far as it is held, and the rest as it comes.
     fn take_held(self: Pin<&mut Self>) -> Option<M::Response> {
-        match self.project().state.project_replace(State::Done) {
-            StateOwned::Holding { held } => Some(held.into_response()),
+        match self.project().state.leave() {
+            Some(Other::Holding { held }) => Some(held.into_response()),
             _ => None,
         }
     }
@@ -386,7 +438,7 @@ where
     #[inline]
     fn serve(self: Pin<&mut Self>, response: &mut M::Response, early: bool) {
         let this = self.project();
-        let (chain, course) = (this.run.chain(), &this.shared.course);
+        let (chain, course) = (&mut this.run.chain, &this.shared.course);
         chain.learn(course);
         let served = || chain.served(course, early).expect("a call that was sent has a target");
         this.mode.serve(response, served, course.rules.headers);
@@ -399,12 +451,12 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
+            State::Calling { running: Running::Over } | State::Done => "done",
             State::Calling { .. } => "calling",
-            State::Holding { .. } => "holding",
-            State::Keeping { .. } => "keeping",
-            State::Readying { .. } => "readying",
-            State::Refused { .. } => "refused",
-            State::Done => "done",
+            State::Other { other: Other::Holding { .. } } => "holding",
+            State::Other { other: Other::Keeping { .. } } => "keeping",
+            State::Other { other: Other::Readying { .. } } => "readying",
+            State::Other { other: Other::Refused { .. } } => "refused",
         };
         f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
     }

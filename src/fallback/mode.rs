@@ -57,7 +57,10 @@ pub trait Ends<S, Req, C> {
     #[doc(hidden)]
     fn call(&self, inner: &mut S, request: Req) -> Self::Future;
     #[doc(hidden)]
-    fn judge(classifier: &C, output: &Self::Output) -> Fact;
+    fn judge(classifier: &C, output: &Self::Output) -> Verdict;
+    /// What an output of this verdict is.
+    #[doc(hidden)]
+    fn fact(verdict: Verdict, output: &Self::Output) -> Fact;
     #[doc(hidden)]
     fn take(
         output: Self::Output,
@@ -206,8 +209,11 @@ where
 macro_rules! judges {
     ($judges:ident, $request:ty, $status:expr, $hollow:expr) => {
         #[inline]
-        fn judge(classifier: &C, output: &Self::Output) -> Fact {
-            let verdict = <C as $judges<S, $request>>::verdict(classifier, output.as_ref());
+        fn judge(classifier: &C, output: &Self::Output) -> Verdict {
+            <C as $judges<S, $request>>::verdict(classifier, output.as_ref())
+        }
+
+        fn fact(verdict: Verdict, output: &Self::Output) -> Fact {
             let hollow = !verdict.is_success() && output.as_ref().is_ok_and($hollow);
             let status = output.as_ref().ok().and_then($status).filter(|_| !hollow);
             let refused = output.as_ref().err().and_then(<C as $judges<S, $request>>::refused);

@@ -28,6 +28,7 @@ impl Set {
     /// The most targets that a route can have.
     pub(super) const MOST: usize = 64;
 
+    #[inline]
     pub(super) fn first(count: usize) -> Self {
         Self(u64::MAX.checked_shr(64 - u32::try_from(count.min(64)).unwrap_or(64)).unwrap_or(0))
     }
@@ -38,27 +39,33 @@ impl Set {
         set
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, place: usize) {
         self.0 |= 1 << (place & 63);
     }
 
+    #[inline]
     pub(super) fn contains(self, place: usize) -> bool {
         self.0 >> (place & 63) & 1 == 1
     }
 
+    #[inline]
     pub(super) fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
+    #[inline]
     pub(super) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
+    #[inline]
     pub(super) fn len(self) -> u32 {
         self.0.count_ones()
     }
 
     /// The places in it, in their order.
+    #[inline]
     pub(super) fn iter(self) -> impl Iterator<Item = usize> + Clone {
         let mut left = self.0;
         std::iter::from_fn(move || {

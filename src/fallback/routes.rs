@@ -114,9 +114,13 @@ impl Routes {
     /// The targets of this model in their listed order; none if no route is for it.
     #[must_use]
     pub fn targets(&self, model: Option<&str>) -> &[Arc<Target>] {
-        self.0.find(model).and_then(|at| self.0.routes.get(at)).map_or(&[], |route| &route.targets)
+        model
+            .map_or(self.0.fallback, |model| self.0.find_named(model))
+            .and_then(|at| self.0.routes.get(at))
+            .map_or(&[], |route| &route.targets)
     }
 
+    #[inline]
     pub(super) fn table(&self) -> &Table {
         &self.0
     }
@@ -134,8 +138,21 @@ impl Routes {
 
 impl Table {
     /// The route of this model.
-    pub(super) fn find(&self, model: Option<&str>) -> Option<usize> {
-        let Some(model) = model else { return self.fallback };
+    #[inline]
+    pub(super) fn find(&self, model: Option<&Key>) -> Option<usize> {
+        match model {
+            Some(model) if !self.is_for_all() => self.find_named(model.as_str()),
+            _ => self.fallback,
+        }
+    }
+
+    /// Whether there is no route but the default one.
+    #[inline]
+    fn is_for_all(&self) -> bool {
+        self.exact.is_empty() && self.patterns.is_empty()
+    }
+
+    fn find_named(&self, model: &str) -> Option<usize> {
         if let Ok(at) = self.exact.binary_search_by(|(name, _)| name.as_str().cmp(model)) {
             return self.exact.get(at).map(|(_, route)| *route);
         }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tower_service::Service;
 
-use super::chain::{Chain, no_target};
+use super::chain::{Chain, First, no_target};
 use super::future::ResponseFuture;
 use super::layer::Rules;
 use super::mode::Ends;
@@ -38,12 +38,28 @@ pub(super) struct Course<C> {
     pub(super) rules: Arc<Rules<C>>,
     pub(super) routes: Routes,
     version: u64,
+    /// By route, where there is one.
+    firsts: Box<[Option<First>]>,
 }
 
 impl<C> Course<C> {
     fn new(rules: Arc<Rules<C>>) -> Self {
         let (routes, version) = rules.routes.load();
-        Self { rules, routes, version }
+        let first = |route| First::of(route, rules.max_attempts.get()).filter(|_| rules.health.is_empty());
+        let firsts = routes.table().routes.iter().map(first).collect();
+        Self { rules, routes, version, firsts }
+    }
+
+    /// The route of this request.
+    #[inline]
+    fn route<Req: Describe>(&self, request: &Req) -> Option<usize> {
+        self.routes.table().find(request.call().and_then(|call| call.model.as_ref()))
+    }
+
+    /// Its first attempt, where nothing has to be weighed.
+    #[inline]
+    fn first<Req: Describe>(&self, route: usize, request: &Req) -> Option<&First> {
+        self.firsts.get(route)?.as_ref().filter(|first| first.is_for(request))
     }
 
     #[inline]
@@ -125,15 +141,43 @@ where
             self.renew();
         }
         let course = &self.shared.course;
-        let mode = (self.mode, self.mode.note(&request));
-        let Some(mut chain) = Chain::new(&request, course) else { return self.refuse(mode, None) };
-        let Ok(original) = chain.first(&mut request, course) else { return self.refuse(mode, Some(chain)) };
-        let future = self.mode.call(&mut self.inner, request);
-        ResponseFuture::calling(mode, self.shared.clone(), chain, original, future)
+        let route = course.route(&request);
+        if let Some((route, first)) = route.and_then(|route| Some((route, course.first(route, &request)?))) {
+            let note = self.mode.note(&request);
+            let chain = first.chain(route, request.call());
+            // One that misfits is as it was, and is weighed.
+            if let Ok(original) = first.aim(&mut request, &course.routes.table().secrets) {
+                let future = self.mode.call(&mut self.inner, request);
+                return ResponseFuture::calling(
+                    (self.mode, note),
+                    self.shared.clone(),
+                    chain,
+                    original,
+                    future,
+                );
+            }
+        }
+        self.weigh(route, request)
     }
 }
 
 impl<S: Clone, C, M> Fallback<S, C, M> {
+    /// Calls whichever target is to be the first.
+    #[inline(never)]
+    fn weigh<Req>(&mut self, route: Option<usize>, mut request: Req) -> ResponseFuture<S, C, M, Req>
+    where
+        Req: Aim + Describe,
+        M: Ends<S, Req, C> + Copy,
+    {
+        let course = &self.shared.course;
+        let mode = (self.mode, self.mode.note(&request));
+        let chain = route.and_then(|route| Chain::new(route, &request, course));
+        let Some(mut chain) = chain else { return self.refuse(mode, None) };
+        let Ok(original) = chain.first(&mut request, course) else { return self.refuse(mode, Some(chain)) };
+        let future = self.mode.call(&mut self.inner, request);
+        ResponseFuture::calling(mode, self.shared.clone(), chain, original, future)
+    }
+
     #[cold]
     fn refuse<Req>(
         &mut self,

@@ -60,12 +60,14 @@ impl Target {
 
     /// The upstream.
     #[must_use]
+    #[inline]
     pub fn upstream(&self) -> &Upstream {
         &self.upstream
     }
 
     /// The model's name there; `None` is the caller's.
     #[must_use]
+    #[inline]
     pub fn model(&self) -> Option<&Key> {
         self.settings.model.as_ref()
     }

@@ -53,7 +53,7 @@ pin_project! {
 
 impl<F: Future> Running<F> {
     #[inline]
-    pub(super) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match self.project() {
             RunningProj::Inner { future } => future.poll(cx),
             RunningProj::Over => panic!("`ResponseFuture` polled after it was done"),
@@ -62,7 +62,7 @@ impl<F: Future> Running<F> {
 
     /// Drops the future.
     #[inline]
-    pub(super) fn end(mut self: Pin<&mut Self>) {
+    pub(crate) fn end(mut self: Pin<&mut Self>) {
         self.set(Self::Over);
     }
 }

@@ -90,6 +90,7 @@ pub use assigned::{Assigned, AssignedPermit, AssignedWait};
 pub use body::{GateBody, WithBody};
 pub(crate) use content::{Content, ContentProj};
 pub use future::ResponseFuture;
+pub(crate) use future::Running;
 pub use held::Held;
 pub use keyed::{ByModel, ByTenant, ByUpstream, KeyFn, Keyed, Keys, PerKey};
 pub use layer::GateLayer;

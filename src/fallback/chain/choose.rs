@@ -12,7 +12,6 @@ use crate::fallback::target::Target;
 
 impl<R> Chain<R> {
     /// The next target, and whether it is asked with a probe.
-    #[inline]
     pub(super) fn choose<Req: Describe, C>(
         &mut self,
         original: &Req,
@@ -33,7 +32,6 @@ impl<R> Chain<R> {
 
     /// Those whose context holds the request, as far as can be told. An estimate may err: where none is large enough, the
     /// largest is asked rather than none.
-    #[inline(never)]
     fn large_enough<C>(&mut self, course: &Course<C>, tokens: u64) -> Set {
         let open = self.open(course);
         let context = |at| self.target(course, at).and_then(|target| target.context());
@@ -86,7 +84,6 @@ impl<R> Chain<R> {
     }
 
     /// One of these, in the route's order or the call's own.
-    #[inline]
     fn pick<Req: Describe, C>(&self, among: Set, original: &Req, course: &Course<C>) -> Option<usize> {
         if self.built(course)?.order == Order::Listed && original.overrides().is_none() {
             return among.iter().next();
@@ -94,7 +91,6 @@ impl<R> Chain<R> {
         self.pick_otherwise(among, original, course)
     }
 
-    #[inline(never)]
     fn pick_otherwise<Req: Describe, C>(
         &self,
         among: Set,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use seawall::call::{Aim, Call, Describe, Destination, Key, Misfit};
-use seawall::fallback::{FallbackLayer, Route, Routes, Served, Target};
+use seawall::fallback::{FallbackBuilder, FallbackLayer, Route, Routes, Served, Standing, Target};
 use seawall::{BoxError, Class, Classify, Verdict, classify};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -17,11 +17,13 @@ struct Chat {
     call: Call,
     model: Key,
     to: Key,
+    /// Where it cannot be aimed at.
+    misfits: Option<&'static str>,
 }
 
 impl Default for Chat {
     fn default() -> Self {
-        Self { call: Call::default(), model: "".into(), to: "".into() }
+        Self { call: Call::default(), model: "".into(), to: "".into(), misfits: None }
     }
 }
 
@@ -44,6 +46,9 @@ impl Describe for Chat {
 
 impl Aim for Chat {
     fn aim(&self, at: &Destination<'_>) -> Result<Self, Misfit> {
+        if self.misfits == Some(at.upstream.name().as_str()) {
+            return Err(Misfit::NotRewritable);
+        }
         let mut aimed = self.clone();
         aimed.to = at.upstream.name().clone();
         if let Some(model) = at.model {
@@ -131,4 +136,44 @@ fn a_healthy_call_allocates_nothing() {
     };
     call();
     assert_eq!(allocation_counter::measure(call).count_total, 0);
+}
+
+/// What a call and the attempts below it are told, where every target fails.
+async fn told(builder: FallbackBuilder<impl Classify<Answer, BoxError> + Clone>, chat: Chat) -> Vec<String> {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = told.clone();
+    let inner = service_fn(move |chat: Chat| {
+        telling.lock().unwrap().push(format!("{} {} {:?}", chat.to, chat.model, chat.call));
+        std::future::ready(Ok::<_, BoxError>(overloaded()))
+    });
+    let answer = builder.build().unwrap().at_head().layer(inner).oneshot(chat).await;
+    let mut told = told.lock().unwrap().clone();
+    told.push(format!("{answer:?}"));
+    told
+}
+
+#[tokio::test]
+async fn a_call_that_need_not_be_weighed_goes_as_one_that_is() {
+    const NAMES: [&str; 3] = ["one", "two", "three"];
+    for (count, own, most) in
+        (1..=3).flat_map(|count| (0..4).flat_map(move |own| (1..8).map(move |most| (count, own, most))))
+    {
+        for misfits in [None, Some("one"), Some("two")] {
+            let targets = NAMES[..count].iter().map(|name| match own {
+                0 => Target::at(*name).model("m"),
+                own => Target::at(*name).attempts(own),
+            });
+            let routes = NAMES.iter().fold(Routes::builder(), |routes, name| routes.named(*name).unwrap());
+            let routes = routes.route(targets.fold(Route::default_route(), Route::target)).build().unwrap();
+            let judge = classify::responses(|_: &Answer| Verdict::new(Class::Transient));
+            let plain = FallbackLayer::builder(routes.clone()).classify(judge).max_attempts(most);
+            // Whoever asks for health has every call weighed.
+            let weighed = FallbackLayer::builder(routes).classify(judge).max_attempts(most);
+            let weighed = weighed.health(|_: &Target| Standing::Serves);
+            let chat = Chat { misfits, ..Chat::default() };
+            let plain = told(plain, chat.clone()).await;
+            assert_eq!(plain, told(weighed, chat).await, "{count} {own} {most} {misfits:?}");
+            assert!(plain.len() > 1 || misfits.is_some(), "it was asked");
+        }
+    }
 }
