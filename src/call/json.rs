@@ -172,7 +172,6 @@ impl<'a> Lexer<'a> {
     )]
     fn string(&mut self) -> Result<Text, Malformed> {
         let start = self.at + 1;
-        let mut escaped = false;
         let mut at = start;
         // Names and words end within a few bytes, where calling the search costs more than it finds.
         for _ in 0..2 {
@@ -186,15 +185,28 @@ impl<'a> Lexer<'a> {
                 None => at += chunk.len(),
             }
         }
+        let rest = self.input.get(at..).ok_or(Malformed)?;
+        let found = at + memchr::memchr2(b'"', b'\\', rest).ok_or(Malformed)?;
+        let escaped = self.input.get(found) == Some(&b'\\');
+        let end = if escaped { self.end_of_escaped(found)? } else { found };
+        self.at = end + 1;
+        Ok(Text { start, end, escaped })
+    }
+
+    /// Where a string ends, from its first backslash on. Only quotes are looked for: text has many escapes, of which few are
+    /// of quotes.
+    #[inline(never)]
+    fn end_of_escaped(&self, first: usize) -> Result<usize, Malformed> {
+        let mut from = first + 2;
         loop {
-            let rest = self.input.get(at..).ok_or(Malformed)?;
-            let found = at + memchr::memchr2(b'"', b'\\', rest).ok_or(Malformed)?;
-            if self.input.get(found) == Some(&b'"') {
-                self.at = found + 1;
-                return Ok(Text { start, end: found, escaped });
+            let rest = self.input.get(from..).ok_or(Malformed)?;
+            let quote = from + memchr::memchr(b'"', rest).ok_or(Malformed)?;
+            let before = self.input.get(first..quote).unwrap_or_default();
+            let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+            if backslashes.is_multiple_of(2) {
+                return Ok(quote);
             }
-            escaped = true;
-            at = found + 2;
+            from = quote + 1;
         }
     }
 

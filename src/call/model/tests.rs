@@ -56,6 +56,20 @@ fn a_name_is_escaped_and_can_be_replaced_whatever_escapes_it_has() {
 }
 
 #[test]
+fn a_quote_ends_a_text_only_after_an_even_number_of_backslashes() {
+    for count in 0..9 {
+        let backslashes = "\\".repeat(count);
+        for text in [format!("a line\n{backslashes}"), format!("a line\n{backslashes}\" and {backslashes}")] {
+            let text = serde_json::to_string(&text).unwrap();
+            let body = |model: &str| format!(r#"{{"text":{text},"model":"{model}"}}"#);
+            assert_eq!(rewritten(&body("old"), "new"), Some(body("new")), "{text}");
+            let open = text.trim_end_matches('"');
+            assert_eq!(rewritten(&format!(r#"{{"model":"old","text":{open}"#), "new"), None, "{open}");
+        }
+    }
+}
+
+#[test]
 fn of_two_names_both_change_and_the_last_one_decides_whether_there_is_one() {
     assert_eq!(
         rewritten(r#"{"model":"dear","n":1,"model":"cheap"}"#, "b").unwrap(),
