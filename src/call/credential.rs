@@ -143,20 +143,23 @@ fn secret_value(field: &'static str, secret: &str, text: &str) -> Result<HeaderV
 #[must_use]
 pub struct SecretPlaces {
     headers: Vec<HeaderName>,
-    /// The lengths of their names, one bit each.
-    lengths: u64,
+    /// One bit for each of their names, by its length and its end.
+    marks: u64,
     query: Vec<Box<str>>,
 }
 
-fn length_bit(name: &HeaderName) -> u64 {
-    1 << (name.as_str().len() & 63)
+#[inline]
+fn mark(name: &HeaderName) -> u64 {
+    let name = name.as_str();
+    let last = name.as_bytes().last().copied().unwrap_or_default();
+    1 << ((name.len() + 3 * usize::from(last)) & 63)
 }
 
 impl SecretPlaces {
     /// With this header too.
     pub fn and_header(mut self, name: HeaderName) -> Self {
         if !self.headers.contains(&name) {
-            self.lengths |= length_bit(&name);
+            self.marks |= mark(&name);
             self.headers.push(name);
         }
         self
@@ -188,8 +191,8 @@ impl SecretPlaces {
     /// This header's name, where secrets stand in it.
     #[inline]
     pub(super) fn find_header(&self, name: &HeaderName) -> Option<&HeaderName> {
-        // Most names have another length than any of these.
-        let may_be = self.lengths & length_bit(name) != 0;
+        // Most names have another length and end than any of these.
+        let may_be = self.marks & mark(name) != 0;
         if may_be { self.headers.iter().find(|secret| *secret == name) } else { None }
     }
 
@@ -226,8 +229,8 @@ impl Default for SecretPlaces {
             ["key", "api_key", "api-key", "apikey", "access_token", "token", "subscription-key"];
         let mut headers = vec![AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE];
         headers.extend(HEADERS.map(HeaderName::from_static));
-        let lengths = headers.iter().fold(0, |lengths, name| lengths | length_bit(name));
-        Self { headers, lengths, query: QUERY.map(Box::from).into() }
+        let marks = headers.iter().fold(0, |marks, name| marks | mark(name));
+        Self { headers, marks, query: QUERY.map(Box::from).into() }
     }
 }
 
