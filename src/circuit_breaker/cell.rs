@@ -61,31 +61,28 @@ impl Cell {
         if hot & SHUT == 0 { Some(Ticket { generation: generation(hot), probe: 0 }) } else { None }
     }
 
-    /// Whether calls are looked at one by one.
-    #[inline]
-    pub(super) fn is_shut(&self) -> bool {
-        self.hot.load(Ordering::Acquire) & SHUT != 0
+    /// The present generation.
+    pub(super) fn generation(&self) -> u32 {
+        generation(self.hot.load(Ordering::Acquire))
     }
 
-    /// Before this time all unmarked calls are refused; 0 where they are not.
+    /// For how long unmarked calls are all refused, without the lock; where that has no end, [`NEVER`], without the clock
+    /// too. `now` is told when the time is over, and may be coarse before that. A number and no more: what is returned in
+    /// registers is not waited for.
     #[inline]
-    pub(super) fn open_until(&self) -> u64 {
-        self.open_until.load(Ordering::Acquire)
+    pub(super) fn refuses(&self, now: impl FnOnce(u64) -> u64) -> Option<u64> {
+        if self.hot.load(Ordering::Acquire) & SHUT == 0 {
+            return None;
+        }
+        match self.open_until.load(Ordering::Acquire) {
+            0 => None,
+            NEVER => Some(NEVER),
+            until => until.checked_sub(now(until)).filter(|&left| left > 0),
+        }
     }
 
-    /// Admits or refuses. An unmarked call that comes before the open time is over takes no lock; where that time has no
-    /// end, not even the clock is read. `now` is told when the open time is over, and may be coarse before that.
-    pub(super) fn admit(&self, now: impl FnOnce(u64) -> u64, marked: bool) -> (Admit, Option<Moved>) {
-        let hot = self.hot.load(Ordering::Acquire);
-        let until = self.open_until();
-        let shut = hot & SHUT != 0 && !marked;
-        if shut && until == NEVER {
-            return (Admit::Refuse { left: None, generation: generation(hot) }, None);
-        }
-        let now = now(if shut { until } else { 0 });
-        if shut && now < until {
-            return (Admit::Refuse { left: Some(until - now), generation: generation(hot) }, None);
-        }
+    /// Admits or refuses, one by one.
+    pub(super) fn admit(&self, now: u64, marked: bool) -> (Admit, Option<Moved>) {
         self.with(|state| state.admit(now, marked))
     }
 

@@ -114,20 +114,48 @@ impl<C> Inner<C> {
         }
     }
 
+    /// For how long unmarked calls are all refused.
+    #[inline]
+    fn refuses(&self) -> Option<u64> {
+        self.cell.refuses(|until| self.origin.elapsed_towards(until))
+    }
+
+    /// Admits or refuses, one by one.
+    #[cold]
+    fn look(&self, marked: bool) -> Result<Ticket, u64> {
+        let (admit, moved) = self.cell.admit(self.now(), marked);
+        if let Some(moved) = moved {
+            self.tell_move(moved);
+        }
+        match admit {
+            Admit::Pass(ticket) => Ok(ticket),
+            Admit::Refuse { left } => self.refuse(left.unwrap_or(NEVER)),
+        }
+    }
+
+    /// Refuses for so many nanoseconds, or would have.
+    #[inline]
+    fn refuse(&self, left: u64) -> Result<Ticket, u64> {
+        if self.shared.observers.any() {
+            self.tell_refusal(left);
+        }
+        if self.shared.observe_only {
+            return Ok(Ticket { generation: self.cell.generation(), probe: 0 });
+        }
+        Err(left)
+    }
+
     /// The one place that says no, for so many nanoseconds if that is known.
     #[inline]
-    fn refusal(&self, left: Option<u64>) -> Refusal {
+    fn refusal(&self, left: u64) -> Refusal {
         let refusal = Refusal::new(RefusalKind::Open).with_label(self.label.clone());
-        match left {
-            Some(left) => refusal.with_retry_after(Duration::from_nanos(left)),
-            None => refusal,
-        }
+        if left == NEVER { refusal } else { refusal.with_retry_after(Duration::from_nanos(left)) }
     }
 
     /// Tells who listens of a refusal, or of one that would have been.
     #[cold]
     #[inline(never)]
-    fn tell_refusal(&self, left: Option<u64>) {
+    fn tell_refusal(&self, left: u64) {
         let (label, refusal) = (&*self.label, &self.refusal(left));
         self.shared.observers.raise(|| {
             if self.shared.observe_only {
@@ -149,27 +177,18 @@ impl<C, R> CircuitBreaker<C, R> {
         Self { inner: Inner::new(Arc::new(shared), settings, label), reader }
     }
 
-    /// The answer of a breaker that looks at each call.
+    /// The answer of a breaker that is shut; the error is for how long.
     #[inline(never)]
-    fn admit_shut<Req>(&self, request: &Req) -> Admit
+    fn admit_shut<Req>(&self, request: &Req) -> Result<Ticket, u64>
     where
         R: Read<Req>,
     {
         let inner = &self.inner;
         let marked = self.reader.call(request).is_some_and(|call| call.probe);
-        let (admit, moved) = inner.cell.admit(|until| inner.origin.elapsed_towards(until), marked);
-        if let Some(moved) = moved {
-            inner.tell_move(moved);
-        }
-        match admit {
-            Admit::Refuse { left, generation } => {
-                if inner.shared.observers.any() {
-                    inner.tell_refusal(left);
-                }
-                let passes = Ticket { generation, probe: 0 };
-                if inner.shared.observe_only { Admit::Pass(passes) } else { admit }
-            }
-            Admit::Pass(_) => admit,
+        let left = if marked { None } else { inner.refuses() };
+        match left {
+            Some(left) => inner.refuse(left),
+            None => inner.look(marked),
         }
     }
 
@@ -192,12 +211,7 @@ impl<Req, C, R: Read<Req>> Gate<Req> for CircuitBreaker<C, R> {
     /// Without the lock, and without the clock while closed or held open.
     #[inline]
     fn shut(&self) -> bool {
-        let inner = &self.inner;
-        if !inner.cell.is_shut() || inner.shared.observe_only {
-            return false;
-        }
-        let until = inner.cell.open_until();
-        until == NEVER || inner.origin.elapsed_towards(until) < until
+        !self.inner.shared.observe_only && self.inner.refuses().is_some()
     }
 
     #[inline]
@@ -206,8 +220,8 @@ impl<Req, C, R: Read<Req>> Gate<Req> for CircuitBreaker<C, R> {
         let ticket = match self.inner.cell.pass() {
             Some(ticket) => ticket,
             None => match self.admit_shut(request) {
-                Admit::Pass(ticket) => ticket,
-                Admit::Refuse { left, .. } => return Admission::Refused(self.inner.refusal(left)),
+                Ok(ticket) => ticket,
+                Err(left) => return Admission::Refused(self.inner.refusal(left)),
             },
         };
         Admission::Now(self.permit(ticket, request))

@@ -36,7 +36,10 @@ fn admit(cell: &Cell, now: u64) -> (Option<Ticket>, Option<Moved>) {
     if let Some(ticket) = cell.pass() {
         return (Some(ticket), None);
     }
-    match cell.admit(|_| now, false) {
+    if cell.refuses(|_| now).is_some() {
+        return (None, None);
+    }
+    match cell.admit(now, false) {
         (Admit::Pass(ticket), moved) => (Some(ticket), moved),
         (Admit::Refuse { .. }, moved) => (None, moved),
     }

@@ -60,7 +60,6 @@ pub(super) enum Admit {
     /// With the time after which asking again makes sense, where that is known.
     Refuse {
         left: Option<u64>,
-        generation: u32,
     },
 }
 
@@ -162,7 +161,7 @@ impl State {
                 if marked && !self.forced {
                     (self.admit_probe(now, left), None)
                 } else {
-                    (Admit::Refuse { left, generation: self.generation }, None)
+                    (Admit::Refuse { left }, None)
                 }
             }
             // ## HalfOpen => HalfOpen
@@ -173,7 +172,7 @@ impl State {
     fn pass_or_refuse(&self, left: Option<u64>) -> Admit {
         match left {
             None => Admit::Pass(Ticket { generation: self.generation, probe: 0 }),
-            left => Admit::Refuse { left, generation: self.generation },
+            left => Admit::Refuse { left },
         }
     }
 
@@ -181,7 +180,7 @@ impl State {
         let generation = self.generation;
         match self.probes.take(now, self.settings.probes, self.lease) {
             Some(probe) => Admit::Pass(Ticket { generation, probe }),
-            None => Admit::Refuse { left, generation },
+            None => Admit::Refuse { left },
         }
     }
 

@@ -12,6 +12,15 @@ use crate::circuit_breaker::state::model::{Step, settings, step};
 use crate::circuit_breaker::state::tests::{BAD, GOOD, SECOND, simple, state};
 use crate::monitor::{BreakerCause, BreakerState};
 
+/// As a gate does.
+fn admit(cell: &Cell, now: u64, marked: bool) -> (Admit, Option<Moved>) {
+    let left = if marked { None } else { cell.refuses(|_| now) };
+    match left {
+        Some(left) => (Admit::Refuse { left: (left != NEVER).then_some(left) }, None),
+        None => cell.admit(now, marked),
+    }
+}
+
 fn compare(settings: &Arc<Settings>, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut state = State::new(settings.clone(), || 0);
     let cell = Cell::new(state.clone());
@@ -22,7 +31,7 @@ fn compare(settings: &Arc<Settings>, steps: &[Step]) -> Result<(), TestCaseError
                 let bare = state.admit(now, marked);
                 let shared = match cell.pass() {
                     Some(ticket) => (Admit::Pass(ticket), None),
-                    None => cell.admit(|_| now, marked),
+                    None => admit(&cell, now, marked),
                 };
                 prop_assert_eq!(bare, shared);
                 if let Admit::Pass(ticket) = bare.0 {
@@ -79,8 +88,7 @@ fn successes_and_refusals_need_no_lock() {
         cell.settle(0, ticket, BAD);
     }
     let _held = lock(&cell.state);
-    assert!(cell.is_shut());
-    assert!(matches!(cell.admit(|_| SECOND, false), (Admit::Refuse { left: Some(_), .. }, None)));
+    assert_eq!(cell.refuses(|_| SECOND), Some(29 * SECOND));
 }
 
 #[test]
@@ -100,18 +108,15 @@ fn whoever_reads_the_clock_is_told_when_the_open_time_is_over() {
     for _ in 0..3 {
         cell.settle(0, cell.pass().unwrap(), BAD);
     }
-    let until = cell.open_until();
-    let mut told = Vec::new();
-    for (now, marked) in [(until - 1, false), (until - 1, true)] {
-        let _ = cell.admit(
-            |limit| {
-                told.push(limit);
-                now
-            },
-            marked,
-        );
-    }
-    assert_eq!(told, [until, 0], "what is looked at one by one is to have the exact time");
+    let mut told = 0;
+    let left = cell.refuses(|until| {
+        told = until;
+        until - 7
+    });
+    assert_eq!((told, left), (30 * SECOND, Some(7)));
+    assert_eq!(cell.refuses(|until| until), None, "from then on they are looked at one by one");
+    cell.with(State::force_open);
+    assert_eq!(cell.refuses(|_| panic!("no clock is needed")), Some(NEVER));
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn b046_two_threads_race_from_open_to_half_open() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     barrier.wait();
-                    let (admit, moved) = cell.admit(|_| 30 * SECOND, false);
+                    let (admit, moved) = admit(&cell, 30 * SECOND, false);
                     if let Some(moved) = moved {
                         assert_eq!((moved.to, moved.cause), (BreakerState::HalfOpen, BreakerCause::TimeOver));
                         half_opened.fetch_add(1, Ordering::Relaxed);
