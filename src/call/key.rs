@@ -31,6 +31,22 @@ impl Key {
     }
 }
 
+/// Whether two texts are the same. Short ones, as most names are, are compared in place: the call of a function takes longer.
+#[inline]
+pub(crate) fn same_text(one: &[u8], other: &[u8]) -> bool {
+    /// Two parts, of which each may have some of the other: together all of it.
+    fn parts<const N: usize>(text: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+        Some((text.first_chunk()?, text.last_chunk()?))
+    }
+    match one.len() {
+        length if length != other.len() => false,
+        0 => true,
+        4..8 => parts::<4>(one) == parts::<4>(other),
+        8..=16 => parts::<8>(one) == parts::<8>(other),
+        _ => one == other,
+    }
+}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
@@ -76,5 +92,26 @@ impl AsRef<str> for Key {
     #[inline]
     fn as_ref(&self) -> &str {
         self.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_text;
+
+    #[test]
+    fn texts_are_the_same_in_all_their_bytes_and_in_nothing_less() {
+        let text: Vec<u8> = (1..=40).collect();
+        for length in 0..=40 {
+            let text = &text[..length];
+            let copy = text.to_vec();
+            assert!(same_text(text, &copy));
+            for at in 0..length {
+                let mut other = text.to_vec();
+                other[at] = 0;
+                assert!(!same_text(text, &other), "{length} bytes, of which the one at {at} differs");
+                assert!(!same_text(text, &text[..at]), "the other is shorter");
+            }
+        }
     }
 }

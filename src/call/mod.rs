@@ -89,6 +89,7 @@ pub use describe::{AttemptNumber, Blind, Call, Describe, Described, Estimate, On
 pub use include_usage::IncludeUsageLayer;
 pub use intake::IntakeLayer;
 pub use key::Key;
+pub(crate) use key::same_text;
 pub use model::rewrite_model;
 pub use outcome::{HttpResponse, Outcome, OutcomeBody, OutcomeFuture, OutcomeLayer, Outcomes};
 pub use overrides::Overrides;

@@ -6,7 +6,7 @@
 //!
 //! Locks are taken in this order: accounts by budget, then desks. Who has a desk asks for no account.
 
-use crate::call::Key;
+use crate::call::{Key, same_text};
 use crate::cost_guard::ledger::HoldId;
 use crate::cost_guard::ledger::account::Account;
 use crate::cost_guard::ledger::holds::{Holds, Leg};
@@ -192,10 +192,8 @@ impl Drawer {
     /// Whether it has so much for a call of this key now.
     #[inline]
     pub(super) fn bears(&self, amount: Usd, at: i64, key: &str) -> bool {
-        // Nothing need be compared where there is nothing; some processors take long for it.
-        let own = self.key.as_str();
-        let same = own.len() == key.len() && (key.is_empty() || own == key);
-        amount <= self.left && amount <= self.most && self.span.holds(at) && same
+        let same = || same_text(self.key.as_str().as_bytes(), key.as_bytes());
+        amount <= self.left && amount <= self.most && self.span.holds(at) && same()
     }
 
     /// Holds an amount that it bears.
@@ -206,6 +204,13 @@ impl Drawer {
         self.live += 1;
         self.warm = true;
         Leg { used: true, shard: self.shard, slot: self.slot, stamp: self.stamp, drawer, lease: self.lease }
+    }
+
+    /// Undoes that.
+    pub(super) fn put_back(&mut self, amount: Usd) {
+        self.left = self.left.saturating_add(amount);
+        self.held = self.held.saturating_sub(amount);
+        self.live -= 1;
     }
 
     /// Settles a hold out of what is lent; false where the account must do it.

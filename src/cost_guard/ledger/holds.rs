@@ -38,7 +38,7 @@ struct Hold {
 pub(super) struct Holds {
     /// The table, and behind it those that found no place there.
     places: Vec<Hold>,
-    /// As many a hold as there are budgets.
+    /// As many a hold as there are budgets. None of a free place is used.
     legs: Vec<Leg>,
     books: usize,
     /// The length of the table, a power of two.
@@ -49,7 +49,7 @@ pub(super) struct Holds {
     free: Vec<usize>,
 }
 
-/// A hold is in one of so many places.
+/// A hold is in one of so many places, which lie together.
 const NEAR: usize = 4;
 const AT_FIRST: usize = 64;
 /// The table grows once a part of so many would not go into it.
@@ -71,29 +71,48 @@ impl Holds {
         }
     }
 
-    fn near(&self, id: HoldId) -> impl Iterator<Item = usize> + use<> {
-        let (first, mask) = (id.sequence(), self.table - 1);
-        // Within bounds, whatever the number: the length is a power of two.
-        (first..first.wrapping_add(NEAR)).map(move |place| place & mask)
+    /// The first of the places near, and all of them.
+    #[inline]
+    fn near(&mut self, id: HoldId) -> (usize, &mut [Hold; NEAR]) {
+        let first = (id.sequence() * NEAR) & (self.table - 1);
+        let near = self.places.get_mut(first..).and_then(<[Hold]>::first_chunk_mut);
+        (first, near.expect("the table's length is a power of two, and above this one"))
     }
 
     /// Where this hold is.
     #[inline]
-    pub(super) fn find(&self, id: HoldId) -> Option<usize> {
-        let near = self.near(id).find(|&place| self.places[place].id == id.get());
-        if near.is_some() || self.far.is_empty() {
-            return near;
+    pub(super) fn find(&mut self, id: HoldId) -> Option<usize> {
+        let (first, near) = self.near(id);
+        match near.iter().position(|hold| hold.id == id.get()) {
+            Some(at) => Some(first + at),
+            None => self.find_far(id),
         }
-        self.far.get(&id.get()).copied()
     }
 
-    /// A place for a new hold, whose legs are then to be written, all of them.
     #[inline]
-    pub(super) fn insert(&mut self, id: HoldId, amount: Usd) -> usize {
-        let place = self.near(id).find(|&place| self.places[place].id == 0);
-        let place = place.unwrap_or_else(|| self.elsewhere(id));
+    fn find_far(&self, id: HoldId) -> Option<usize> {
+        #[cold]
+        fn look_up(far: &FxHashMap<u64, usize>, id: u64) -> Option<usize> {
+            far.get(&id).copied()
+        }
+        if self.far.is_empty() { None } else { look_up(&self.far, id.get()) }
+    }
+
+    /// A place for a new hold, and its legs, of which none is used yet; `None` where there is such a hold.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "each call comes here, and what it gets are three words")]
+    pub(super) fn insert(&mut self, id: HoldId, amount: Usd) -> Option<(usize, &mut [Leg])> {
+        let far = self.find_far(id);
+        let (first, near) = self.near(id);
+        if far.is_some() || near.iter().any(|hold| hold.id == id.get()) {
+            return None;
+        }
+        let place = match near.iter().position(|hold| hold.id == 0) {
+            Some(at) => first + at,
+            None => self.elsewhere(id),
+        };
         self.places[place] = Hold { id: id.get(), amount, closing: false };
-        place
+        Some((place, self.legs(place)))
     }
 
     /// A place where none near is free.
@@ -101,8 +120,9 @@ impl Holds {
     fn elsewhere(&mut self, id: HoldId) -> usize {
         if self.far.len() >= self.table / FAR {
             self.grow();
-            if let Some(near) = self.near(id).find(|&place| self.places[place].id == 0) {
-                return near;
+            let (first, near) = self.near(id);
+            if let Some(at) = near.iter().position(|hold| hold.id == 0) {
+                return first + at;
             }
         }
         let place = self.free.pop().unwrap_or_else(|| {
@@ -117,16 +137,16 @@ impl Holds {
     fn grow(&mut self) {
         let mut more = Self::with_table(self.table * 2, self.books);
         for (hold, legs) in self.holds() {
-            if let Some(id) = HoldId::known(hold.id) {
-                let place = more.insert(id, hold.amount);
+            let new = HoldId::known(hold.id).and_then(|id| more.insert(id, hold.amount));
+            if let Some((place, new)) = new {
+                new.copy_from_slice(legs);
                 more.places[place] = *hold;
-                more.legs(place).copy_from_slice(legs);
             }
         }
         *self = more;
     }
 
-    #[inline]
+    #[cfg(any(test, feature = "file-ledger"))]
     pub(super) fn amount(&self, place: usize) -> Usd {
         self.places[place].amount
     }
@@ -136,20 +156,29 @@ impl Holds {
         &mut self.legs[place * self.books..][..self.books]
     }
 
-    /// To be settled by who asks: true the first time.
+    /// To be settled by who asks, the first time: where the hold is, its amount and its legs.
     #[inline]
-    pub(super) fn close(&mut self, place: usize) -> bool {
-        !std::mem::replace(&mut self.places[place].closing, true)
+    pub(super) fn close(&mut self, id: HoldId) -> Option<(usize, Usd, &mut [Leg])> {
+        let place = self.find(id)?;
+        let hold = &mut self.places[place];
+        let first = !std::mem::replace(&mut hold.closing, true);
+        let amount = hold.amount;
+        first.then(|| (place, amount, self.legs(place)))
     }
 
-    /// Forgets a hold.
+    /// Forgets a hold, of whose legs none is used any more.
     #[inline]
     pub(super) fn remove(&mut self, place: usize) {
         let id = std::mem::take(&mut self.places[place].id);
         if place >= self.table {
-            self.far.remove(&id);
-            self.free.push(place);
+            self.forget_far(id, place);
         }
+    }
+
+    #[cold]
+    fn forget_far(&mut self, id: u64, place: usize) {
+        self.far.remove(&id);
+        self.free.push(place);
     }
 
     /// All holds, each with its legs.
@@ -173,8 +202,9 @@ mod tests {
         let mut holds = Holds::new(2);
         let ids: Vec<HoldId> = (0..10_000).map(|_| HoldId::fresh()).collect();
         for (slot, &id) in ids.iter().enumerate() {
-            let place = holds.insert(id, Usd::nanos(slot as u64));
-            holds.legs(place)[1].slot = slot;
+            let (_, legs) = holds.insert(id, Usd::nanos(slot as u64)).unwrap();
+            legs[1].slot = slot;
+            assert!(holds.insert(id, Usd::ZERO).is_none(), "it is known");
         }
         for (slot, &id) in ids.iter().enumerate().filter(|(slot, _)| slot % 3 != 0) {
             let place = holds.find(id).unwrap();
@@ -189,13 +219,14 @@ mod tests {
     fn one_that_stays_does_not_make_the_table_grow() {
         let mut holds = Holds::new(1);
         let stays = HoldId::fresh();
-        holds.insert(stays, Usd::ZERO);
+        assert!(holds.insert(stays, Usd::nanos(3)).is_some());
         for _ in 0..10_000 {
-            let place = holds.insert(HoldId::fresh(), Usd::ZERO);
+            let (place, _) = holds.insert(HoldId::fresh(), Usd::ZERO).unwrap();
             holds.remove(place);
         }
         assert_eq!(holds.places.len(), AT_FIRST);
-        assert!(holds.find(stays).is_some_and(|place| holds.close(place) && !holds.close(place)));
+        assert_eq!(holds.close(stays).map(|(_, amount, _)| amount), Some(Usd::nanos(3)));
+        assert!(holds.close(stays).is_none(), "once");
     }
 
     #[test]
@@ -205,7 +236,7 @@ mod tests {
         let mut stay = std::collections::VecDeque::new();
         for _ in 0..1_000_000 {
             let id = HoldId::fresh();
-            let place = holds.insert(id, Usd::ZERO);
+            let (place, _) = holds.insert(id, Usd::ZERO).unwrap();
             if rng.u32(0..100) > 0 {
                 holds.remove(place);
                 continue;
@@ -227,8 +258,7 @@ mod tests {
         let ids = (1..=512_u64).flat_map(|thread| (0..4).map(move |at| (thread * 1_024 + at) << 6));
         let ids: Vec<HoldId> = ids.map(|id| HoldId::known(id).unwrap()).collect();
         for (slot, &id) in ids.iter().enumerate() {
-            let place = holds.insert(id, Usd::ZERO);
-            holds.legs(place)[1].slot = slot;
+            holds.insert(id, Usd::ZERO).unwrap().1[1].slot = slot;
         }
         assert!(holds.places.len() <= 32_768, "{}", holds.places.len());
         for (slot, &id) in ids.iter().enumerate() {

@@ -18,8 +18,8 @@ use crate::cost_guard::budget::{Budget, BudgetKey, Counts, Spender};
 use crate::cost_guard::ledger::account::Account;
 use crate::cost_guard::ledger::desk::Desks;
 use crate::cost_guard::ledger::shard::Book;
-use crate::cost_guard::ledger::wait::{MemoryWait, Queue};
-use crate::cost_guard::ledger::{Ask, HoldId, Ledger, Marks, Reservation};
+use crate::cost_guard::ledger::wait::MemoryWait;
+use crate::cost_guard::ledger::{Ask, Granted, HoldId, Ledger, Marks, Reservation};
 use crate::cost_guard::window::Moment;
 use crate::money::Usd;
 use crate::sync::Arc;
@@ -291,15 +291,12 @@ impl Ledger for MemoryLedger {
         &self.core.budgets
     }
 
+    #[inline]
     fn reserve(&self, ask: &Ask<'_>) -> Reservation<MemoryHold, MemoryWait> {
-        let mut queue = if ask.patience.is_zero() { Queue::none() } else { Queue::new(None) };
-        match self.take(ask, &mut queue) {
-            Err(denied) => match queue.place() {
-                Some(place) => Reservation::Later(MemoryWait::new(self.clone(), ask, place)),
-                None => Reservation::Now(Err(denied)),
-            },
-            granted => Reservation::Now(granted),
+        if self.take_at_desk(ask) {
+            return Reservation::Now(Ok(Granted::new(MemoryHold { id: ask.id })));
         }
+        self.reserve_in_accounts(ask)
     }
 
     #[inline]
@@ -311,6 +308,7 @@ impl Ledger for MemoryLedger {
         self.charge_each(spender, amount, |_, _| {});
     }
 
+    #[inline]
     fn is_spent(&self) -> bool {
         self.core.spent.load(Ordering::Relaxed)
     }

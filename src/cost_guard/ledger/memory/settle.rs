@@ -13,19 +13,14 @@ use crate::sync::atomic::Ordering;
 
 impl MemoryLedger {
     /// Settles a hold, once.
-    #[inline]
     pub(super) fn pay(&self, hold: MemoryHold, paid: Usd, marks: Option<&mut Marks>) {
         let core = &*self.core;
         let desk = core.desks.of(hold.id);
         let mut guard = core.desks.lock(desk);
         let Desk { holds, drawers, .. } = &mut *guard;
-        let Some(place) = holds.find(hold.id) else { return };
-        if !holds.close(place) {
-            return;
-        }
-        let reserved = holds.amount(place);
+        let Some((place, reserved, open)) = holds.close(hold.id) else { return };
         let mut all = true;
-        for leg in holds.legs(place).iter_mut().filter(|leg| leg.used) {
+        for leg in open.iter_mut().filter(|leg| leg.used) {
             if drawers[leg.drawer].settle(leg, reserved, paid, marks.is_some()) {
                 leg.used = false;
             } else {
@@ -37,7 +32,7 @@ impl MemoryLedger {
             return;
         }
         let mut legs = [Leg::default(); MOST_BUDGETS];
-        legs.iter_mut().zip(holds.legs(place)).for_each(|(copy, leg)| *copy = *leg);
+        legs.iter_mut().zip(open).for_each(|(copy, leg)| *copy = *leg);
         drop(guard);
         self.pay_in_accounts(hold.id, desk, &legs, (reserved, paid), marks);
     }

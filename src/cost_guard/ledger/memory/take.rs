@@ -8,8 +8,8 @@ use crate::cost_guard::ledger::account::Account;
 use crate::cost_guard::ledger::desk::{Desk, Drawer, Loan};
 use crate::cost_guard::ledger::holds::Leg;
 use crate::cost_guard::ledger::shard::Book;
-use crate::cost_guard::ledger::wait::{Place, Queue};
-use crate::cost_guard::ledger::{Ask, Cause, Denied, Granted, HoldId, MOST_BUDGETS};
+use crate::cost_guard::ledger::wait::{MemoryWait, Place, Queue};
+use crate::cost_guard::ledger::{Ask, Cause, Denied, Granted, HoldId, MOST_BUDGETS, Reservation};
 use crate::cost_guard::window::{Moment, Window};
 use crate::money::Usd;
 use crate::sync::atomic::Ordering;
@@ -36,25 +36,33 @@ enum Agreed {
     Known,
 }
 
-/// Where a budget does not count the call.
-const NO_DRAWER: usize = usize::MAX;
-
 /// An account lends so that a desk has something for this many calls, or does not lend.
 const CALLS_A_LOAN: u64 = 2;
 
 impl MemoryLedger {
     /// Reserves in all accounts or in none. `queue` is where the call waits, if it may.
-    #[inline]
     pub(in crate::cost_guard::ledger) fn take(
         &self,
         ask: &Ask<'_>,
         queue: &mut Queue<'_>,
     ) -> Result<Granted<MemoryHold>, Denied> {
         if self.take_at_desk(ask) {
-            self.grants();
             return Ok(Granted::new(MemoryHold { id: ask.id }));
         }
         self.take_from_accounts(ask, queue)
+    }
+
+    /// Reserves where the desk has not enough, or has the call wait.
+    #[inline(never)]
+    pub(super) fn reserve_in_accounts(&self, ask: &Ask<'_>) -> Reservation<MemoryHold, MemoryWait> {
+        let mut queue = if ask.patience.is_zero() { Queue::none() } else { Queue::new(None) };
+        match self.take_from_accounts(ask, &mut queue) {
+            Err(denied) => match queue.place() {
+                Some(place) => Reservation::Later(MemoryWait::new(self.clone(), ask, place)),
+                None => Reservation::Now(Err(denied)),
+            },
+            granted => Reservation::Now(granted),
+        }
     }
 
     /// A reservation was made: the guard is open.
@@ -65,32 +73,35 @@ impl MemoryLedger {
         }
     }
 
-    /// Takes what was lent to the desk, for all budgets or for none.
-    #[inline]
-    fn take_at_desk(&self, ask: &Ask<'_>) -> bool {
+    /// Takes what was lent to the desk, for all budgets or for none. True where the hold is there, too.
+    pub(super) fn take_at_desk(&self, ask: &Ask<'_>) -> bool {
         let core = &*self.core;
         let now = self.glance();
         let mut guard = core.desks.lock(core.desks.of(ask.id));
         let Desk { holds, drawers, .. } = &mut *guard;
-        if holds.find(ask.id).is_some() {
+        let Some((place, legs)) = holds.insert(ask.id, ask.amount) else {
+            self.grants();
             return true;
-        }
-        let mut found = [NO_DRAWER; MOST_BUDGETS];
-        for (Book { glance, .. }, found) in core.books.iter().zip(&mut found) {
+        };
+        for (Book { glance, .. }, leg) in core.books.iter().zip(&mut *legs) {
             if glance.extra_only && !ask.spender.extra {
                 continue;
             }
             let key = ask.spender.key(glance.by);
-            *found = glance.drawer_of(key);
-            let bears = |drawer: &Drawer| drawer.bears(ask.amount, glance.window.instant(now), key);
-            if !drawers.get(*found).is_some_and(bears) {
-                return false;
+            let at = glance.drawer_of(key);
+            match drawers.get_mut(at) {
+                Some(drawer) if drawer.bears(ask.amount, glance.window.instant(now), key) => {
+                    *leg = drawer.take(ask.amount, at);
+                }
+                _ => {
+                    put_back(drawers, legs, ask.amount);
+                    holds.remove(place);
+                    return false;
+                }
             }
         }
-        let place = holds.insert(ask.id, ask.amount);
-        for (leg, found) in holds.legs(place).iter_mut().zip(found) {
-            *leg = drawers.get_mut(found).map_or_else(Leg::default, |drawer| drawer.take(ask.amount, found));
-        }
+        drop(guard);
+        self.grants();
         true
     }
 
@@ -202,13 +213,10 @@ impl MemoryLedger {
     /// Notes the hold at its desk, once.
     fn note(&self, taking: &Taking<'_, '_>) -> Agreed {
         let mut desk = self.core.desks.lock(taking.desk);
-        if desk.holds.find(taking.ask.id).is_some() {
+        let Some((_, legs)) = desk.holds.insert(taking.ask.id, taking.ask.amount) else {
             return Agreed::Known;
-        }
-        let place = desk.holds.insert(taking.ask.id, taking.ask.amount);
-        for (leg, &taken) in desk.holds.legs(place).iter_mut().zip(&taking.legs) {
-            *leg = taken;
-        }
+        };
+        legs.iter_mut().zip(&taking.legs).for_each(|(leg, taken)| *leg = *taken);
         Agreed::Reserve
     }
 
@@ -257,5 +265,14 @@ impl MemoryLedger {
         let next = shard.accounts.get_mut(place.slot).and_then(|account| account.dequeue(id));
         drop(shard);
         wake(next);
+    }
+}
+
+/// Undoes what was taken at a desk.
+#[cold]
+fn put_back(drawers: &mut [Drawer], legs: &mut [Leg], amount: Usd) {
+    for leg in legs.iter_mut().filter(|leg| leg.used) {
+        drawers[leg.drawer].put_back(amount);
+        leg.used = false;
     }
 }
