@@ -152,9 +152,14 @@ impl Rate {
     #[inline]
     pub fn cost(self, tokens: u64) -> Usd {
         // The product nearly always fits into 64 bits, and then the division is quick.
-        if let Some(pico) = self.0.checked_mul(tokens) {
-            return Usd(pico.div_ceil(1_000));
+        match self.0.checked_mul(tokens).and_then(|pico| pico.checked_add(999)) {
+            Some(pico) => Usd(pico / 1_000),
+            None => self.wide_cost(tokens),
         }
+    }
+
+    #[cold]
+    fn wide_cost(self, tokens: u64) -> Usd {
         let nanos = (u128::from(self.0) * u128::from(tokens)).div_ceil(1_000);
         Usd(u64::try_from(nanos).unwrap_or(u64::MAX))
     }

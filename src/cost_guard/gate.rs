@@ -13,7 +13,9 @@ use crate::call::{Answer, Call, Described, Key, Outcome, Usage};
 use crate::cost_guard::bound::{Sizing, Tokens};
 use crate::cost_guard::budget::Spender;
 use crate::cost_guard::calendar;
-use crate::cost_guard::ledger::{Ask, Cause, Denied, HoldId, Ledger, Marks, MemoryLedger, Reservation};
+use crate::cost_guard::ledger::{
+    Ask, Cause, Denied, Granted, HoldId, Ledger, Marks, MemoryLedger, Reservation,
+};
 use crate::cost_guard::price::{Circumstances, Tariff};
 use crate::cost_guard::reader::Reads;
 use crate::cost_guard::settle::{Charge, HeadSeen, PricedBy, Said, Settling, Unreported};
@@ -115,7 +117,7 @@ impl<L: Ledger> Inner<L> {
     }
 
     /// Before the ledger is asked: what has no price or no bound is refused, or passes unreserved.
-    fn unknown<P>(&self, kind: RefusalKind, free: bool, permit: impl FnOnce() -> P) -> Result<P, Refusal> {
+    fn unknown(&self, kind: RefusalKind, free: bool) -> Result<(), Refusal> {
         let refusal = Refusal::new(kind).with_label(self.label.clone());
         if !free && !self.observe_only {
             return Err(self.refuse(refusal));
@@ -123,7 +125,18 @@ impl<L: Ledger> Inner<L> {
         if !free {
             self.would_refuse(&refusal);
         }
-        Ok(permit())
+        Ok(())
+    }
+
+    /// No price is known.
+    #[cold]
+    fn unpriced(&self, spender: Spender<'_>) -> Result<(), Refusal> {
+        self.observers.raise(|| Event::Unpriced {
+            label: &self.label,
+            upstream: spender.upstream,
+            model: spender.model,
+        });
+        self.unknown(RefusalKind::Unpriced, self.unpriced_free)
     }
 
     /// A ledger's "no": a refusal, unless it is about the ledger itself and may pass.
@@ -151,6 +164,8 @@ where
         !inner.observe_only && inner.ledger.is_spent()
     }
 
+    /// What few calls need is asked by value, and answered in few words: a value whose place is shown to somebody lies in
+    /// memory for all, and the permit would be moved from there to where it is to lie.
     #[inline]
     fn admit(&self, request: &mut Req) -> Admission<CostPermit<L>, CostWait<L>> {
         let inner = self.inner.mine();
@@ -162,73 +177,51 @@ where
         let mut spender = call.map(Spender::of).unwrap_or_default();
         spender.tenant = tenant.as_ref().or(spender.tenant);
 
-        let Some(found) = inner.prices.find(spender.upstream, spender.model) else {
-            return unpriced(inner, &spender);
+        let Some(Found { short, more }) = inner.prices.find(spender.upstream, spender.model) else {
+            return match inner.unpriced(spender) {
+                Ok(()) => Admission::Now(CostPermit::unpriced(inner.clone())),
+                Err(refusal) => Admission::Refused(refusal),
+            };
         };
-        let tokens = inner.sizing.tokens(call, found.max_output());
+        let tokens = inner.sizing.tokens(call, short.max_output);
         let service_tier = call.and_then(|call| call.service_tier.as_ref());
-        let reserved =
-            tokens.map(|tokens| found.dearest(tokens.input, service_tier).cost(tokens.input, tokens.output));
+        let reserved = tokens.map(|tokens| {
+            let dearest = more.as_deref().map(|tariff| tariff.dearest(tokens.input, service_tier));
+            dearest.unwrap_or(short.dearest).cost(tokens.input, tokens.output)
+        });
         let tokens = tokens.unwrap_or_default();
-        let terms = Terms::of(&found, tokens);
+        let terms = Terms::of(&short.plain, more.is_none(), tokens);
         // Few permits need more than their terms, and so the rest is found elsewhere.
         let rare = (terms.by == By::Rare || inner.observers.any())
-            .then(|| Box::new(inner.rare(&found, tokens, &spender, service_tier)));
+            .then(|| Box::new(inner.rare(more, tokens, spender, service_tier)));
+        let reservation = match reserved {
+            Some(amount) => {
+                let patience = match self.reader.deadline(request) {
+                    Some(at) if !inner.patience.is_zero() => inner.patience.min(at.remaining(time::now())),
+                    _ => inner.patience,
+                };
+                let ask = Ask { id: HoldId::fresh(), spender, amount, patience, force: inner.observe_only };
+                inner.reserve(&ask)
+            }
+            None => inner.unknown(RefusalKind::Unbounded, inner.unbounded_free).map(|()| (None, None)),
+        };
+        let (hold, wait) = match reservation {
+            Ok(reservation) => reservation,
+            Err(refusal) => return Admission::Refused(refusal),
+        };
         let permit = CostPermit {
             inner: inner.clone(),
-            hold: None,
+            hold,
             terms,
             reserved: reserved.unwrap_or_default(),
             told: None,
             head: HeadSeen::None,
             rare,
         };
-        let Some(reserved) = reserved else {
-            return admission(inner.unknown(RefusalKind::Unbounded, inner.unbounded_free, || permit));
-        };
-        let deadline = || self.reader.deadline(request).map_or(Duration::MAX, |at| at.remaining(time::now()));
-        let patience = if inner.patience.is_zero() { inner.patience } else { inner.patience.min(deadline()) };
-        let ask = Ask { id: HoldId::fresh(), spender, amount: reserved, patience, force: inner.observe_only };
-        let hold = match inner.ledger.reserve(&ask) {
-            Reservation::Now(Ok(granted)) => {
-                if let Some(denied) = &granted.denied {
-                    inner.would_refuse(&denied.to_refusal());
-                }
-                Some(granted.hold)
-            }
-            Reservation::Now(Err(denied)) => match inner.denied(&denied) {
-                Ok(()) => None,
-                Err(refusal) => return Admission::Refused(refusal),
-            },
-            Reservation::Later(later) => {
-                let waiting = Waiting { later, permit: Some(permit), since: time::now() };
-                return Admission::Later(CostWait(Box::pin(waiting)));
-            }
-        };
-        // Made here alone, and so where it is to lie.
-        Admission::Now(CostPermit { hold, ..permit })
-    }
-}
-
-/// No price is known.
-#[cold]
-fn unpriced<L: Ledger>(
-    inner: &Arc<Stripe<Inner<L>>>,
-    spender: &Spender<'_>,
-) -> Admission<CostPermit<L>, CostWait<L>> {
-    inner.observers.raise(|| Event::Unpriced {
-        label: &inner.label,
-        upstream: spender.upstream,
-        model: spender.model,
-    });
-    let permit = || CostPermit::unpriced(inner.clone());
-    admission(inner.unknown(RefusalKind::Unpriced, inner.unpriced_free, permit))
-}
-
-fn admission<P, W>(result: Result<P, Refusal>) -> Admission<P, W> {
-    match result {
-        Ok(permit) => Admission::Now(permit),
-        Err(refusal) => Admission::Refused(refusal),
+        match wait {
+            None => Admission::Now(permit),
+            Some(wait) => Admission::Later(wait.with(permit)),
+        }
     }
 }
 
@@ -245,14 +238,31 @@ pub struct CostPermit<L: Ledger> {
     rare: Option<Box<Rare>>,
 }
 
+/// A hold, or what to wait for, which has no permit yet; neither where the call passes unreserved.
+type Reserved<L> = (Option<<L as Ledger>::Hold>, Option<CostWait<L>>);
+
 impl<L: Ledger> Inner<L> {
+    #[inline]
+    fn reserve(&self, ask: &Ask<'_>) -> Result<Reserved<L>, Refusal> {
+        match self.ledger.reserve(ask) {
+            Reservation::Now(Ok(Granted { hold, denied: None, .. })) => Ok((Some(hold), None)),
+            Reservation::Now(Ok(Granted { hold, denied: Some(denied), .. })) => {
+                self.would_refuse(&denied.to_refusal());
+                Ok((Some(hold), None))
+            }
+            Reservation::Now(Err(denied)) => self.denied(&denied).map(|()| (None, None)),
+            Reservation::Later(later) => Ok((None, Some(CostWait::new(later)))),
+        }
+    }
+
     #[cold]
-    fn rare(&self, found: &Found, tokens: Tokens, spender: &Spender<'_>, service_tier: Option<&Key>) -> Rare {
-        // Not looked up again: the table may be another one by now.
-        let tariff = match found {
-            Found::Short(_) => None,
-            Found::Long(tariff) => Some(tariff.clone()),
-        };
+    fn rare(
+        &self,
+        tariff: Option<Arc<Tariff>>,
+        tokens: Tokens,
+        spender: Spender<'_>,
+        service_tier: Option<&Key>,
+    ) -> Rare {
         Rare {
             service_tier: service_tier.cloned(),
             hour: tariff.as_deref().and_then(|tariff| self.hour(tariff)),
@@ -266,6 +276,7 @@ impl<L: Ledger> Inner<L> {
 }
 
 impl<L: Ledger> CostPermit<L> {
+    #[inline]
     fn unpriced(inner: Arc<Stripe<Inner<L>>>) -> Self {
         let (terms, head) = (Terms::NOTHING, HeadSeen::None);
         Self { inner, hold: None, terms, reserved: Usd::ZERO, told: None, head, rare: None }
@@ -289,16 +300,27 @@ impl<L: Ledger> CostPermit<L> {
         })
     }
 
-    #[inline]
+    /// A call: so what looks at a head is small enough to be taken in where the head is, and that need not be moved for it.
+    #[inline(never)]
     fn charge(&self, end: End, usage: &Usage, said: &Said) -> Charge {
-        match (self.told, self.settling()) {
-            (Some(told), _) => told,
-            (None, Some(settling)) => settling.charge(end, self.head, usage, said),
-            (None, None) => Charge::RELEASE,
+        let Terms { by, plain, .. } = &self.terms;
+        let plainly =
+            (*by == By::Class).then(|| Charge::plainly(plain, end, self.head, usage, said)).flatten();
+        let by_rules = || {
+            self.settling().map_or(Charge::RELEASE, |settling| settling.charge(end, self.head, usage, said))
+        };
+        plainly.unwrap_or_else(by_rules)
+    }
+
+    /// What was not told at the head.
+    #[inline(never)]
+    fn charge_at_end(&self, end: End, outcome: Option<&Outcome>) -> Charge {
+        match outcome {
+            Some(outcome) => self.charge(end, &outcome.usage(), &Said::by(outcome)),
+            None => self.charge(end, &Usage::default(), &Said::default()),
         }
     }
 
-    #[inline]
     fn settling(&self) -> Option<Settling<'_>> {
         let Terms { by, plain, bounds: [input, output] } = &self.terms;
         let (price, tokens) = match by {
@@ -343,11 +365,7 @@ impl<L: Ledger> Permit for CostPermit<L> {
     #[inline]
     fn settle(&mut self, end: End, outcome: Option<&Outcome>) {
         let inner: &Inner<L> = &self.inner;
-        let charge = match (outcome, self.told) {
-            (None, Some(told)) => told,
-            (Some(outcome), _) => self.charge(end, &outcome.usage(), &Said::by(outcome)),
-            (None, _) => self.charge(end, &Usage::default(), &Said::default()),
-        };
+        let charge = self.told.unwrap_or_else(|| self.charge_at_end(end, outcome));
         let amount = charge.amount;
         match (charge.basis, &self.hold) {
             (None, Some(hold)) => inner.ledger.release(hold),
@@ -376,10 +394,11 @@ where
             Ok(response) => {
                 let verdict = response.verdict();
                 self.head = HeadSeen::of(verdict);
-                let usage = if response.outcome().is_none() { response.usage() } else { None };
-                if let Some(usage) = usage {
+                if response.outcome().is_none()
+                    && let Some(usage) = &response.usage()
+                {
                     let said = Said { verdict, ..Said::default() };
-                    self.told = Some(self.charge(End::Complete, &usage, &said));
+                    self.told = Some(self.charge(End::Complete, usage, &said));
                 }
                 // A failing head decides the outcome.
                 if self.head == HeadSeen::Good { Follow::Body } else { Follow::Settle }
@@ -412,6 +431,20 @@ pin_project! {
         later: L::Later,
         permit: Option<CostPermit<L>>,
         since: Instant,
+    }
+}
+
+impl<L: Ledger> CostWait<L> {
+    #[cold]
+    fn new(later: L::Later) -> Self {
+        Self(Box::pin(Waiting { later, permit: None, since: time::now() }))
+    }
+
+    /// For this permit.
+    #[inline]
+    fn with(mut self, permit: CostPermit<L>) -> Self {
+        let _none = self.0.as_mut().project().permit.replace(permit);
+        self
     }
 }
 

@@ -224,7 +224,6 @@ impl Resolved {
     ///
     /// No token is charged twice: parts are taken from their whole, the dearer first, and never exceed it. (Which part of
     /// the cached input was audio no provider says.)
-    #[inline]
     pub(crate) fn cost(&self, usage: &Usage) -> Usd {
         let (mut input, mut output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
         let mut cost = Usd::ZERO;
@@ -300,18 +299,10 @@ impl Plain {
         if tariff.steps.is_some() || !tariff.request.is_zero() {
             return None;
         }
-        let Resolved {
-            input,
-            output,
-            cached,
-            cache_write,
-            cache_write_1h,
-            reasoning,
-            audio_input,
-            audio_output,
-        } = tariff.base;
-        let rates =
-            [input, output, cached, cache_write, cache_write_1h, reasoning, audio_input, audio_output];
+        let base = &tariff.base;
+        let inputs = [base.cached, base.cache_write, base.cache_write_1h];
+        let rates = [base.input, base.output].into_iter().chain(inputs);
+        let rates = rates.chain([base.reasoning, base.audio_input, base.audio_output]);
         let mut plain = [0; 8];
         for (plain, rate) in plain.iter_mut().zip(rates) {
             *plain = u32::try_from(rate.as_pico()).ok()?;
@@ -320,7 +311,6 @@ impl Plain {
     }
 
     /// What this usage costs.
-    #[inline]
     pub(crate) fn cost(&self, usage: &Usage) -> Usd {
         let [input, output, cached, cache_write, cache_write_1h, reasoning, audio_input, audio_output] =
             self.0.map(|rate| Rate::pico(rate.into()));
@@ -335,6 +325,13 @@ impl Plain {
             audio_output,
         };
         rates.cost(usage)
+    }
+
+    /// What so many tokens cost of which none is in a class of its own.
+    #[inline]
+    pub(crate) fn cost_of(&self, input: u64, output: u64) -> Usd {
+        let [input_rate, output_rate, ..] = self.0.map(|rate| Rate::pico(rate.into()));
+        input_rate.cost(input).saturating_add(output_rate.cost(output))
     }
 }
 
@@ -353,11 +350,23 @@ pub(crate) struct Tariff {
 }
 
 /// All that is to be known of plain prices before a call.
-#[derive(Clone, Copy, Debug)]
+///
+/// In this order: it is copied sixteen bytes at a time, and so are the prices out of it right after. A processor waits where
+/// the two do not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Short {
     pub(crate) plain: Plain,
-    pub(crate) max_output: Option<u64>,
     pub(crate) dearest: Dearest,
+    pub(crate) max_output: Option<u64>,
+}
+
+impl Short {
+    pub(crate) const FREE: Self = Self {
+        plain: Plain::FREE,
+        max_output: None,
+        dearest: Dearest { input: Rate::ZERO, output: Rate::ZERO, fixed: Usd::ZERO },
+    };
 }
 
 /// What a price depends on beside the class. Dearest first is not assumed anywhere.
@@ -411,6 +420,7 @@ impl Tariff {
     }
 
     /// In short, with the longest answer and the dearest price.
+    #[inline]
     pub(crate) fn short(&self) -> Option<Short> {
         Some(Short { plain: self.plain?, max_output: self.max_output, dearest: self.dearest })
     }

@@ -76,6 +76,36 @@ impl Charge {
     const fn pay(amount: Usd, basis: Basis) -> Self {
         Self { amount, basis: Some(basis) }
     }
+
+    /// What nearly every call is charged: it ended well, and said what went in and out and nothing more of it. `None` is any
+    /// other call, for which [`Settling::charge`] has the rules; of these it would say the same.
+    #[inline]
+    pub(crate) fn plainly(
+        price: &Plain,
+        end: End,
+        head: HeadSeen,
+        usage: &Usage,
+        said: &Said,
+    ) -> Option<Self> {
+        let well = said.verdict.is_none_or(|verdict| verdict.is_success() && !never_processed(verdict));
+        if !well || end != End::Complete || head != HeadSeen::Good {
+            return None;
+        }
+        match *usage {
+            Usage {
+                input: Some(input),
+                output: Some(output),
+                cached: None,
+                cache_write: None,
+                cache_write_1h: None,
+                reasoning: None,
+                audio_input: None,
+                audio_output: None,
+                anomalous: false,
+            } => Some(Self::pay(price.cost_of(input, output), Basis::Usage)),
+            _ => None,
+        }
+    }
 }
 
 /// What a price goes by.
@@ -115,7 +145,6 @@ impl Said {
 }
 
 impl Settling<'_> {
-    #[inline]
     pub(crate) fn charge(&self, end: End, head: HeadSeen, usage: &Usage, said: &Said) -> Charge {
         let failed = said.verdict.is_some_and(|verdict| !verdict.is_success());
         if end == End::Unsent || head == HeadSeen::Unsent || said.verdict.is_some_and(never_processed) {
@@ -174,11 +203,72 @@ impl Settling<'_> {
         usage
     }
 
-    #[inline]
     pub(crate) fn cost(&self, usage: &Usage) -> Usd {
         match &self.price {
             PricedBy::Class(plain) => plain.cost(usage),
             PricedBy::More(tariff, at) => tariff.cost(usage, at),
         }
+    }
+}
+
+#[cfg(all(test, not(seawall_loom)))]
+mod tests {
+    use super::*;
+    use crate::cost_guard::Price;
+    use crate::verdict::Class;
+
+    /// Usages with each side said, missing and none, with and without parts, possible and not.
+    fn usages() -> impl Iterator<Item = Usage> {
+        let sides = [None, Some(0), Some(7)];
+        let sides = sides.into_iter().flat_map(move |input| sides.map(|output| (input, output)));
+        sides.flat_map(|(input, output)| {
+            let plain = Usage { input, output, ..Usage::default() };
+            [
+                plain,
+                Usage { cached: Some(3), ..plain },
+                Usage { cache_write: Some(3), ..plain },
+                Usage { cache_write_1h: Some(3), ..plain },
+                Usage { reasoning: Some(3), ..plain },
+                Usage { audio_input: Some(3), ..plain },
+                Usage { audio_output: Some(3), ..plain },
+                Usage { anomalous: true, ..plain },
+            ]
+        })
+    }
+
+    #[test]
+    fn what_is_charged_plainly_is_charged_by_the_rules_too() {
+        let mut rates = Price::per_million("2.50", "10").unwrap().rates;
+        (rates.cached, rates.reasoning) =
+            (Some(crate::money::Rate::pico(1)), Some(crate::money::Rate::pico(2)));
+        let tariff = Tariff::new(&Price::new(rates));
+        let plain = tariff.plain.unwrap();
+        let unsent = Verdict::new(Class::Transient).with_reach(Reach::Unsent);
+        let verdicts = [
+            None,
+            Some(Verdict::SUCCESS),
+            Some(Verdict::SUCCESS.with_reach(Reach::Unprocessed)),
+            Some(Verdict::new(Class::Transient)),
+            Some(unsent),
+        ];
+        let mut plainly = 0;
+        for usage in usages() {
+            for verdict in verdicts {
+                for end in [End::Complete, End::Failed, End::Broken, End::Abandoned, End::Unsent] {
+                    for head in [HeadSeen::None, HeadSeen::Unsent, HeadSeen::Good, HeadSeen::Bad] {
+                        let said = Said { verdict, ..Said::default() };
+                        let Some(charge) = Charge::plainly(&plain, end, head, &usage, &said) else {
+                            continue;
+                        };
+                        let (price, tokens) = (PricedBy::Class(&plain), Tokens { input: 9, output: 9 });
+                        let (reserved, rule) = (Usd::nanos(90), Unreported::Bound);
+                        let settling = Settling { price, tokens, reserved, rule };
+                        assert_eq!(charge, settling.charge(end, head, &usage, &said), "{usage:?} {said:?}");
+                        plainly += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(plainly, 8, "two sides of two, with no verdict or a good one: nothing else");
     }
 }

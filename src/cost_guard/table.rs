@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::call::Key;
 use crate::cost_guard::loaders::{self, LoadError, LoadReport};
-use crate::cost_guard::price::{Dearest, Price, Short, Tariff};
+use crate::cost_guard::price::{Price, Short, Tariff};
 use crate::time::{self, Instant};
 
 /// Prices by upstream and model.
@@ -324,27 +324,35 @@ impl Prices {
     #[inline]
     pub(crate) fn find(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<Found> {
         let number = self.current.number.load(Ordering::Acquire);
-        match recent::find(number, upstream, model) {
-            Some(short) => Some(Found::Short(short)),
-            None => self.look_up(upstream, model),
+        if let Some(short) = recent::find(number, upstream, model) {
+            return Some(Found { short, more: None });
         }
+        let tariff = self.look_up(upstream, model)?;
+        Some(match tariff.short() {
+            Some(short) => Found { short, more: None },
+            None => {
+                Found { short: Short { max_output: tariff.max_output, ..Short::FREE }, more: Some(tariff) }
+            }
+        })
     }
 
     #[inline(never)]
-    fn look_up(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<Found> {
+    fn look_up(&self, upstream: Option<&Key>, model: Option<&Key>) -> Option<Arc<Tariff>> {
         let table = self.load();
         let tariff = table.tariff(upstream, model)?;
-        let Some(short) = tariff.short() else { return Some(Found::Long(tariff.clone())) };
-        recent::note(&table, upstream, model, short);
-        Some(Found::Short(short))
+        if let Some(short) = tariff.short() {
+            recent::note(&table, upstream, model, short);
+        }
+        Some(tariff.clone())
     }
 }
 
 /// A price that was found.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
-    Short(Short),
-    Long(Arc<Tariff>),
+pub(crate) struct Found {
+    pub(crate) short: Short,
+    /// Where the price depends on more than the class; of what is in short only the longest answer holds then.
+    pub(crate) more: Option<Arc<Tariff>>,
 }
 
 impl fmt::Debug for Prices {
@@ -354,25 +362,6 @@ impl fmt::Debug for Prices {
             .field("models", &table.len())
             .field("source", &table.source())
             .finish_non_exhaustive()
-    }
-}
-
-impl Found {
-    #[inline]
-    pub(crate) fn max_output(&self) -> Option<u64> {
-        match self {
-            Self::Short(short) => short.max_output,
-            Self::Long(tariff) => tariff.max_output,
-        }
-    }
-
-    /// No prompt up to this size is dearer than so.
-    #[inline]
-    pub(crate) fn dearest(&self, prompt: u64, service_tier: Option<&Key>) -> Dearest {
-        match self {
-            Self::Short(short) => short.dearest,
-            Self::Long(tariff) => tariff.dearest(prompt, service_tier),
-        }
     }
 }
 

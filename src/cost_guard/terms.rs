@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::call::Key;
 use crate::cost_guard::bound::Tokens;
-use crate::cost_guard::price::{Plain, Short, Tariff};
-use crate::cost_guard::table::Found;
+use crate::cost_guard::price::{Plain, Tariff};
 
 /// What it will be charged by. Plain fields too: see [`Charge`](super::settle::Charge).
 #[derive(Clone, Copy)]
@@ -30,12 +29,14 @@ pub(super) enum By {
 impl Terms {
     pub(super) const NOTHING: Self = Self { by: By::Nothing, plain: Plain::FREE, bounds: [0; 2] };
 
+    /// `by_class`: the price depends on nothing else.
     #[inline]
-    pub(super) fn of(found: &Found, tokens: Tokens) -> Self {
-        let Found::Short(Short { plain, .. }) = *found else { return Self { by: By::Rare, ..Self::NOTHING } };
+    pub(super) fn of(plain: &Plain, by_class: bool, tokens: Tokens) -> Self {
         match (u32::try_from(tokens.input), u32::try_from(tokens.output)) {
-            (Ok(input), Ok(output)) => Self { by: By::Class, plain, bounds: [input, output] },
-            _ => Self { by: By::Rare, plain, bounds: [0; 2] },
+            (Ok(input), Ok(output)) if by_class => {
+                Self { by: By::Class, plain: *plain, bounds: [input, output] }
+            }
+            _ => Self { by: By::Rare, plain: *plain, bounds: [0; 2] },
         }
     }
 }

@@ -10,9 +10,9 @@ fn price(dollars: u64) -> Price {
 /// What a thousand tokens of input cost, by what is noted.
 fn noted(prices: &Prices, upstream: Option<&Key>, model: Option<&Key>) -> Option<Usd> {
     let usage = Usage { input: Some(1_000), ..Usage::default() };
-    prices.find(upstream, model).map(|found| match found {
-        Found::Short(short) => short.plain.cost(&usage),
-        Found::Long(tariff) => tariff.cost(&usage, &Circumstances::default()),
+    prices.find(upstream, model).map(|found| match found.more {
+        None => found.short.plain.cost(&usage),
+        Some(tariff) => tariff.cost(&usage, &Circumstances::default()),
     })
 }
 
@@ -30,10 +30,12 @@ const MODELS: [&str; 8] = [
     "p-a",
     "alias-a",
     "unknown-a",
-    "a-name-that-is-longer-than-a",
+    "a-name-that-is-longer-than-all-that-are-noted-a",
     "",
-    "p-very-long-model-name-of-33-a",
+    "p-very-long-model-name-of-more-than-40-bytes-a",
 ];
+
+const LONG_UPSTREAM: &str = "an-upstream-with-a-name-of-more-than-40-bytes";
 
 fn any_table(rng: &mut fastrand::Rng, from: PriceTable) -> PriceTable {
     let (mut table, model) = (from, |rng: &mut fastrand::Rng| MODELS[rng.usize(..MODELS.len())]);
@@ -43,7 +45,7 @@ fn any_table(rng: &mut fastrand::Rng, from: PriceTable) -> PriceTable {
             0 => table.model(model(rng), price),
             1 => table.at("one", model(rng), price),
             2 => table.pattern("p-", price),
-            3 => table.pattern_at("an-upstream-with-a-longer-name", "p-", price),
+            3 => table.pattern_at(LONG_UPSTREAM, "p-", price),
             4 => table.alias("alias-a", model(rng)),
             5 => table.provider("other", "one"),
             _ => table.default_price(price),
@@ -55,7 +57,7 @@ fn any_table(rng: &mut fastrand::Rng, from: PriceTable) -> PriceTable {
 #[test]
 fn what_a_thread_has_noted_is_what_the_table_says() {
     let mut rng = fastrand::Rng::with_seed(5);
-    let upstreams = ["one", "other", "third", "an-upstream-with-a-longer-name"].map(Key::from);
+    let upstreams = ["one", "other", "third", LONG_UPSTREAM].map(Key::from);
     let models = MODELS.map(Key::from);
     // Two handles at once, whose tables begin as clones of one another.
     let first = any_table(&mut rng, PriceTable::new().model("m-a", price(1)));
