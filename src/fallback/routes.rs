@@ -114,10 +114,7 @@ impl Routes {
     /// The targets of this model in their listed order; none if no route is for it.
     #[must_use]
     pub fn targets(&self, model: Option<&str>) -> &[Arc<Target>] {
-        model
-            .map_or(self.0.fallback, |model| self.0.find_named(model))
-            .and_then(|at| self.0.routes.get(at))
-            .map_or(&[], |route| &route.targets)
+        self.0.find(model).and_then(|at| self.0.routes.get(at)).map_or(&[], |route| &route.targets)
     }
 
     #[inline]
@@ -139,9 +136,9 @@ impl Routes {
 impl Table {
     /// The route of this model.
     #[inline]
-    pub(super) fn find(&self, model: Option<&Key>) -> Option<usize> {
+    pub(super) fn find(&self, model: Option<&(impl AsRef<str> + ?Sized)>) -> Option<usize> {
         match model {
-            Some(model) if !self.is_for_all() => self.find_named(model.as_str()),
+            Some(model) if !self.is_for_all() => self.find_named(model.as_ref()),
             _ => self.fallback,
         }
     }

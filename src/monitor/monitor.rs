@@ -17,7 +17,7 @@ use super::{Observer, Observers};
 use crate::call::Key;
 use crate::config_error::ConfigError;
 use crate::refusal::Label;
-use crate::time::{self, Instant};
+use crate::time::{Instant, Origin};
 
 /// Counts what calls and attempts come to, listens to the layers, and tells: see the [module](crate::monitor).
 ///
@@ -53,7 +53,7 @@ pub(super) struct Stripe {
 
 /// What all share.
 pub(super) struct Inner {
-    began: Instant,
+    began: Origin,
     pub(super) directory: Directory,
     declared: usize,
     book: Mutex<Book>,
@@ -238,13 +238,13 @@ impl Stripe {
 impl Inner {
     #[inline]
     pub(super) fn now(&self) -> u64 {
-        self.nanos(time::now())
+        self.began.elapsed()
     }
 
     /// Nanoseconds from the monitor's start to this instant.
     #[inline]
     pub(super) fn nanos(&self, instant: Instant) -> u64 {
-        time::nanos(instant.saturating_duration_since(self.began))
+        self.began.to(instant)
     }
 
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
@@ -367,7 +367,7 @@ impl MonitorBuilder {
     fn make(self) -> Monitor {
         let directory = Directory::new(&self.targets, self.most.get());
         let inner = Arc::new(Inner {
-            began: time::now(),
+            began: Origin::new(),
             declared: directory.targets().len() - 1,
             directory,
             book: Mutex::new(Book::default()),

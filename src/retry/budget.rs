@@ -16,7 +16,7 @@ use crate::config_error::ConfigError;
 use crate::gate::{Keyed, PerKey};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::time::{self, Instant};
+use crate::time::Origin;
 use bucket::{Bucket, Step, Terms};
 
 /// A share of the calls to an upstream that may be retries.
@@ -57,7 +57,7 @@ struct Books {
     tapped: AtomicUsize,
     terms: Terms,
     /// What time is counted from.
-    origin: Instant,
+    origin: Origin,
 }
 
 /// One upstream's bucket.
@@ -143,8 +143,7 @@ impl Budget {
 
     /// Milliseconds since the budget was made.
     fn now(&self) -> u64 {
-        let since = time::now().saturating_duration_since(self.0.origin);
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        self.0.origin.elapsed() / 1_000_000
     }
 }
 
@@ -223,7 +222,7 @@ impl BudgetBuilder {
         };
         let state = State::new(terms);
         let upstreams = Keyed::new(state.clone(), (), self.max_upstreams);
-        let (tapped, origin) = (AtomicUsize::new(0), time::now());
+        let (tapped, origin) = (AtomicUsize::new(0), Origin::new());
         Ok(Budget(Arc::new(Books { unnamed: state, upstreams, tapped, terms, origin })))
     }
 }

@@ -1,6 +1,8 @@
 //! Time counted from a point, read to the nanosecond or, for less, to a tick of the kernel.
 
-use super::{Instant, coarse, nanos, now};
+use std::time::Duration;
+
+use super::{Instant, checked_add, coarse, nanos, now};
 
 /// A point in time from which nanoseconds are counted.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,11 @@ impl Origin {
         nanos(instant.saturating_duration_since(self.instant))
     }
 
+    /// The instant so many nanoseconds from here, or `None` where that is never.
+    pub(crate) fn after(&self, nanos: u64) -> Option<Instant> {
+        checked_add(self.instant, Duration::from_nanos(nanos))
+    }
+
     /// Nanoseconds since.
     #[inline]
     pub(crate) fn elapsed(&self) -> u64 {
@@ -42,7 +49,7 @@ impl Origin {
     /// Nanoseconds since: coarse as long as that is clearly before `limit`, else exact.
     #[inline]
     pub(crate) fn elapsed_towards(&self, limit: u64) -> u64 {
-        if limit <= Self::LAG { self.elapsed() } else { towards(limit, self.coarse(), || self.elapsed()) }
+        towards(limit, self.coarse(), || self.elapsed())
     }
 
     #[inline]

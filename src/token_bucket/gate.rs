@@ -9,7 +9,7 @@ use crate::gate::{Admission, Gate, PerKey};
 use crate::monitor::{Event, Observers};
 use crate::refusal::{Label, Refusal, RefusalKind};
 use crate::sync::{Mutex, lock};
-use crate::time::{self, Instant};
+use crate::time::{self, Instant, Origin};
 use crate::token_bucket::bucket::{Bucket, Costs, NEVER, Rate, Short, TICKS, nanos_up};
 use crate::token_bucket::core::Core;
 use crate::token_bucket::cost::{Need, ReadCosts};
@@ -35,8 +35,6 @@ pub enum Abandoned {
     /// Pays nothing but its unit of requests.
     Refund,
 }
-
-const NANOS: u64 = 1_000_000_000;
 
 /// What a closure makes of the reported usage: what a request really cost.
 pub(super) type Actual = Arc<dyn Fn(&Usage) -> Option<u64> + Send + Sync>;
@@ -108,7 +106,7 @@ pub(super) struct FirstLabel {
 pub(super) struct State<U, R> {
     // Beside the reference count.
     pub(super) core: Core,
-    base: Instant,
+    base: Origin,
     pub(super) config: Arc<Config<U, R>>,
     pub(super) label: Arc<Label>,
     pub(super) current: Box<[Mutex<Current>]>,
@@ -155,7 +153,7 @@ impl<U, R> TokenBucket<U, R> {
         let first = rates.next().expect("a builder demands a dimension");
         let state = Arc::new(State {
             core: Core::new(Bucket::new(first, &rates.collect::<Vec<_>>()), config.max_waiters),
-            base: time::now(),
+            base: Origin::new(),
             current: current.collect(),
             first_labels: config.dimensions.iter().map(|_| FirstLabel::default()).collect(),
             label: Arc::new(label),
@@ -170,12 +168,7 @@ impl<U, R> TokenBucket<U, R> {
 impl<U, R> State<U, R> {
     /// Ticks since the bucket was made.
     pub(super) fn ticks(&self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.base);
-        since
-            .as_secs()
-            .saturating_mul(NANOS)
-            .saturating_add(since.subsec_nanos().into())
-            .saturating_mul(TICKS)
+        self.base.to(at).saturating_mul(TICKS)
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -186,7 +179,7 @@ impl<U, R> State<U, R> {
         if ticks == NEVER {
             return None;
         }
-        time::checked_add(self.base, Duration::from_nanos(nanos_up(ticks)))
+        self.base.after(nanos_up(ticks))
     }
 
     /// Ticks from `now` on, saturating.

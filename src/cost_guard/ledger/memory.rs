@@ -24,7 +24,7 @@ use crate::cost_guard::window::Moment;
 use crate::money::Usd;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::time::{self, Instant, Wall};
+use crate::time::{self, Origin, Wall};
 pub use builder::MemoryLedgerBuilder;
 use settle::is_over;
 
@@ -58,7 +58,7 @@ struct Core {
     budgets: Vec<Budget>,
     books: Vec<Book>,
     desks: Desks,
-    start: Instant,
+    start: Origin,
     /// What the monotonic clock said at the start.
     since: u64,
     wall: StdArc<dyn Wall>,
@@ -316,7 +316,7 @@ impl Ledger for MemoryLedger {
 
 impl Core {
     fn clock(&self) -> u64 {
-        self.since.saturating_add(time::nanos(time::now().saturating_duration_since(self.start)))
+        self.since.saturating_add(self.start.elapsed())
     }
 
     /// What an account has, with all that it has lent.

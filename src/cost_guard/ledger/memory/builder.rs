@@ -13,7 +13,7 @@ use crate::cost_guard::ledger::shard::Book;
 use crate::cost_guard::window::Window;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
-use crate::time::{self, SystemWall, Wall};
+use crate::time::{self, Origin, SystemWall, Wall};
 
 /// Makes a [`MemoryLedger`].
 #[must_use]
@@ -90,7 +90,7 @@ impl MemoryLedgerBuilder {
         let core = Core {
             desks: Desks::new(desks(), books.len(), books.last().map_or(0, Book::drawers_end)),
             books,
-            start: time::now(),
+            start: Origin::new(),
             since: if self.lasting { time::nanos(self.wall.since_epoch()) } else { 0 },
             wall: self.wall,
             needs_clock: any(Window::needs_clock),
