@@ -29,7 +29,7 @@ use tower_resilience::timelimiter::TimeLimiterLayer;
 use crate::drive::{Prompt, Reply, call};
 use crate::ours::{LOTS, Open, PLENTY, SOUND, routes};
 use crate::rows::{FOUR, GOVERNOR, LIMIT, TOWER_STACK};
-use crate::stacks::ATTEMPT;
+use crate::stacks::{ATTEMPT, retried, tower_four_over};
 use crate::theirs::{self, OnError};
 
 /// One layer beside one peer.
@@ -236,26 +236,12 @@ fn others() -> Vec<Size> {
     ]
 }
 
-/// What both stacks of tower-resilience have under their total timeout.
-fn their_retried()
--> impl Service<Prompt, Response = Reply, Error: Send + Sync, Future: Send> + Clone + Send + 'static {
-    let inner = TimeLimiterLayer::standard().build().layer(theirs::limiter().layer(Inner));
-    let inner = TheirBreaker::builder().build().expect(SOUND).layer(their_bulkhead().layer(inner));
-    TheirRetry::<Prompt, Reply, _>::builder().max_attempts(3).build().layer(inner)
-}
-
 /// Whole stacks.
 fn stacks() -> Vec<Size> {
-    let tower_four = ServiceBuilder::new()
-        .layer(tower::limit::RateLimitLayer::new(u64::MAX, Duration::from_secs(1)))
-        .layer(tower::retry::RetryLayer::new(OnError))
-        .layer(tower::limit::ConcurrencyLimitLayer::new(64))
-        .layer(tower::timeout::TimeoutLayer::new(ATTEMPT))
-        .service(Inner);
-    let tower_four = held(tower_four);
-    let seven = TimeLimiterLayer::standard().build().layer(their_retried());
+    let tower_four = held(tower_four_over(Inner));
+    let seven = TimeLimiterLayer::standard().build().layer(retried(Inner));
     let seven = held(TheirFallback::<Prompt, Reply, _>::value(Reply::default()).layer(seven));
-    let six = held(TheirFallback::<Prompt, Reply, _>::value(Reply::default()).layer(their_retried()));
+    let six = held(TheirFallback::<Prompt, Reply, _>::value(Reply::default()).layer(retried(Inner)));
     let four = held(retry(bucket(bulkhead(timeout(Inner)))));
     let ours = held(fallback(retry(breaker(guard(1, bucket(bulkhead(Inner)))))));
     let all = |peer, theirs| Size { layer: "all six", ours, peer, theirs: Some(theirs) };

@@ -11,6 +11,9 @@ use seawall::retry::{RetryLayer, RetryPolicy};
 use seawall::timeout::TimeoutLayer;
 use seawall::token_bucket::TokenBucketLayer;
 use seawall::{Verdict, classify};
+use tower::limit::{ConcurrencyLimit, RateLimit};
+use tower::retry::Retry;
+use tower::timeout::Timeout;
 use tower::{Layer, Service, ServiceBuilder};
 use tower_resilience::bulkhead::BulkheadLayer as TheirBulkhead;
 use tower_resilience::circuitbreaker::CircuitBreakerLayer as TheirBreaker;
@@ -39,14 +42,17 @@ pub fn four() -> impl Numbers {
 
 /// The same of tower's own. Its rate limit cannot be cloned, and its retry wants a clone of all beneath it: so the limit
 /// stands above the retry, where it counts calls and not attempts.
-pub fn tower_four() -> Loop {
-    let service = ServiceBuilder::new()
+pub fn tower_four_over<S>(inner: S) -> RateLimit<Retry<OnError, ConcurrencyLimit<Timeout<S>>>> {
+    ServiceBuilder::new()
         .layer(tower::limit::RateLimitLayer::new(u64::MAX, Duration::from_secs(1)))
         .layer(tower::retry::RetryLayer::new(OnError))
         .layer(tower::limit::ConcurrencyLimitLayer::new(64))
         .layer(tower::timeout::TimeoutLayer::new(ATTEMPT))
-        .service(Echo);
-    calls(service, 7_u64)
+        .service(inner)
+}
+
+pub fn tower_four() -> Loop {
+    calls(tower_four_over(Echo), 7_u64)
 }
 
 /// All six, each of the gates with a state a tenant.
@@ -71,21 +77,28 @@ pub fn six_by_tenant() -> impl Prompts {
 
 /// What both stacks of tower-resilience have under their total timeout: retry, circuit breaker, bulkhead, timeout of a
 /// call, rate limit.
-fn retried() -> impl Service<u64, Response = u64, Error: Send + Sync, Future: Send> + Clone + Send + 'static {
+pub fn retried<S, Req>(
+    inner: S,
+) -> impl Service<Req, Response = S::Response, Error: Send + Sync, Future: Send> + Clone + Send + 'static
+where
+    S: Service<Req, Error: Clone + Send + Sync, Future: Send> + Clone + Send + Sync + 'static,
+    S::Response: Clone + Send + Sync + 'static,
+    Req: Clone + Send + Sync + 'static,
+{
     let bulkhead = TheirBulkhead::builder().max_concurrent_calls(64).build().expect(SOUND);
-    let inner = bulkhead.layer(TimeLimiterLayer::standard().build().layer(limiter().layer(Plain)));
+    let inner = bulkhead.layer(TimeLimiterLayer::standard().build().layer(limiter().layer(inner)));
     let inner = TheirBreaker::builder().build().expect(SOUND).layer(inner);
-    TheirRetry::<u64, u64, _>::builder().max_attempts(3).build().layer(inner)
+    TheirRetry::<Req, S::Response, _>::builder().max_attempts(3).build().layer(inner)
 }
 
 /// tower-resilience's seven, in the order that its composition guide recommends: fallback, total timeout, retry, circuit
 /// breaker, bulkhead, timeout of a call, rate limit. (An eighth, the hedge, sends requests twice.)
 pub fn resilience_seven() -> Loop {
-    let inner = TimeLimiterLayer::standard().build().layer(retried());
+    let inner = TimeLimiterLayer::standard().build().layer(retried(Plain));
     calls(TheirFallback::<u64, u64, _>::value(0).layer(inner), 7_u64)
 }
 
 /// The same without the total timeout.
 pub fn resilience_six() -> Loop {
-    calls(TheirFallback::<u64, u64, _>::value(0).layer(retried()), 7_u64)
+    calls(TheirFallback::<u64, u64, _>::value(0).layer(retried(Plain)), 7_u64)
 }

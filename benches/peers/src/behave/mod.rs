@@ -1,7 +1,7 @@
 //! What must hold when things go wrong: a row a fault, each from a run, ours and each peer that has such a part.
 
 mod breakers;
-mod limits;
+mod bulkheads;
 mod rates;
 mod retries;
 mod subject;
@@ -28,7 +28,12 @@ fn holds(yes: bool, instead: impl FnOnce() -> String) -> Result<(), String> {
 
 /// All of them. Takes some seconds: breakers of peers know no other clock than the real one.
 pub fn rows() -> Vec<Row> {
-    breakers::rows().into_iter().chain(limits::rows()).chain(rates::rows()).chain(retries::rows()).collect()
+    breakers::rows()
+        .into_iter()
+        .chain(bulkheads::rows())
+        .chain(rates::rows())
+        .chain(retries::rows())
+        .collect()
 }
 
 /// Whether ours holds wherever it was asked.

@@ -17,7 +17,7 @@ use throttle_net::{Throttle, ThrottleError};
 use tower::{Layer, Service, ServiceExt};
 use tower_resilience::ratelimiter::RateLimiterLayer;
 
-use super::limits::look;
+use super::bulkheads::look;
 use super::{Row, holds};
 use crate::drive::{Echo, TypedEcho};
 use crate::measure::precise;
