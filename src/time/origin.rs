@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_paused_clock_is_the_only_one() {
         let origin = Origin::new();
-        tokio::time::advance(std::time::Duration::from_secs(3)).await;
+        tokio::time::advance(Duration::from_secs(3)).await;
         assert_eq!(origin.elapsed_coarse(), 3_000_000_000);
         assert_eq!(origin.elapsed_towards(u64::MAX), 3_000_000_000);
     }
