@@ -4,7 +4,7 @@
 //! decides nothing, the kernel's coarse clock, in builds whose clock cannot be paused. Wall time serves only header dates and
 //! calendar windows. All arithmetic saturates: a duration too long to add means *never*.
 
-mod coarse;
+mod kernel;
 mod origin;
 
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub struct SystemWall;
 impl Wall for SystemWall {
     #[inline]
     fn since_epoch(&self) -> Duration {
-        coarse::since_epoch()
+        kernel::since_epoch()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The kernel's coarse clocks, which it sets at each tick, every 1 to 10 ms; reading them is reading memory.
+//! The kernel's clocks, read as plain numbers. The coarse ones it sets at each tick, every 1 to 10 ms: reading them is
+//! reading memory.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
@@ -10,16 +11,21 @@ mod linux {
     #[derive(Clone, Copy, Debug)]
     pub(in crate::time) struct Reading(u64);
 
+    #[allow(clippy::unnecessary_wraps, reason = "not every system has these clocks")]
     impl Reading {
-        /// Of the exact clock.
-        pub(in crate::time) fn exact() -> Self {
+        pub(in crate::time) fn now() -> Self {
             Self(nanos(clock_gettime(ClockId::Monotonic)))
         }
 
-        /// Nanoseconds since, by the coarse clock.
+        /// Nanoseconds since.
         #[inline]
-        #[allow(clippy::unnecessary_wraps, reason = "not every system has this clock")]
         pub(in crate::time) fn elapsed(self) -> Option<u64> {
+            Some(nanos(clock_gettime(ClockId::Monotonic)).saturating_sub(self.0))
+        }
+
+        /// The same by the coarse clock.
+        #[inline]
+        pub(in crate::time) fn elapsed_coarse(self) -> Option<u64> {
             Some(nanos(clock_gettime(ClockId::MonotonicCoarse)).saturating_sub(self.0))
         }
     }
@@ -45,16 +51,20 @@ mod linux {
 mod elsewhere {
     use std::time::Duration;
 
-    /// There is no such clock.
+    /// There are no such clocks.
     #[derive(Clone, Copy, Debug)]
     pub(in crate::time) struct Reading;
 
     impl Reading {
-        pub(in crate::time) fn exact() -> Self {
+        pub(in crate::time) fn now() -> Self {
             Self
         }
 
         pub(in crate::time) fn elapsed(self) -> Option<u64> {
+            None
+        }
+
+        pub(in crate::time) fn elapsed_coarse(self) -> Option<u64> {
             None
         }
     }
