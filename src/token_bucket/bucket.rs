@@ -35,6 +35,13 @@ pub(super) const fn nanos_up(ticks: u64) -> u64 {
     ticks.div_ceil(TICKS)
 }
 
+/// An instant that lies between two that are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rough {
+    pub(super) earliest: u64,
+    pub(super) latest: u64,
+}
+
 /// How fast a meter fills and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rate {
@@ -59,6 +66,13 @@ impl Rate {
         let next = tat.max(now).saturating_add(self.span(cost));
         let limit = now.saturating_add(self.span(self.burst));
         if next <= limit { Ok(next) } else { Err(next - limit) }
+    }
+
+    /// The same at an instant that is only roughly known, where it is the same at each that it can be.
+    #[inline]
+    pub(super) fn pass_roughly(self, tat: u64, rough: Rough, cost: u64) -> Option<u64> {
+        // A bucket that could be full by then holds as much as it does when that is: there the instant matters.
+        if cost > 0 && tat < rough.latest { None } else { self.pass(tat, rough.earliest, cost).ok() }
     }
 
     /// When `cost` could pass, if nothing else happens.
@@ -146,6 +160,20 @@ impl Meter {
                 Err(seen) => tat = seen,
             }
         }
+    }
+
+    /// Takes `cost` at an instant that is only roughly known, if an exact one would change nothing.
+    #[inline]
+    fn take_roughly(&self, rough: Rough, cost: u64) -> bool {
+        let rate = self.rate();
+        let mut tat = self.tat.load(Ordering::Acquire);
+        while let Some(next) = rate.pass_roughly(tat, rough, cost) {
+            match self.tat.compare_exchange_weak(tat, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(seen) => tat = seen,
+            }
+        }
+        false
     }
 
     /// Gives back what was just taken, because another dimension was short.
@@ -245,6 +273,36 @@ impl Bucket {
             &Few::Three(costs) => self.take_many(now, &costs),
             Few::More(costs) => self.take_many(now, costs),
         }
+    }
+
+    /// Takes all costs at an instant that is only roughly known, if an exact one would change nothing. If not, none is
+    /// taken, and an exact one has to tell.
+    #[expect(clippy::inline_always, reason = "so that the costs of usual requests stay in registers")]
+    #[inline(always)]
+    pub(super) fn take_roughly(&self, rough: Rough, costs: &Costs) -> bool {
+        match (costs, &self.second) {
+            (&Few::One([cost]), _) => self.first.take_roughly(rough, cost),
+            (&Few::Two([cost, other]), Some(second)) => {
+                let passes = second.rate().pass_roughly(second.tat(), rough, other).is_some();
+                if !passes || !self.first.take_roughly(rough, cost) {
+                    return false;
+                }
+                let taken = second.take_roughly(rough, other);
+                if !taken {
+                    self.first.undo(cost);
+                }
+                taken
+            }
+            // Rare enough to look at the clock.
+            _ => false,
+        }
+    }
+
+    /// Whether each dimension is full no sooner than this, and a rough instant can do for so few.
+    #[inline]
+    pub(super) fn is_full_after(&self, instant: u64) -> bool {
+        let after = |meter: &Meter| meter.tat.load(Ordering::Relaxed) > instant;
+        after(&self.first) && self.second.as_ref().is_none_or(after) && self.more.is_empty()
     }
 
     #[inline(never)]

@@ -5,13 +5,19 @@
 //! 3. No wake-up is lost. Who joins counts itself as waiting *and then* looks at the bucket; who gives back changes the
 //!    bucket *and then* reads the count. Both touch the count by read-modify-write, so one of the two sees the other.
 //! 4. Wakers run after the lock is released.
+//! 5. While the bucket is neither nearly full nor short, a coarse clock decides as the exact one would: the TAT moves on
+//!    from where it is, not from now.
 
 use std::task::Waker;
 
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
-use crate::token_bucket::bucket::{Bucket, Costs, Rate, Short};
+use crate::token_bucket::bucket::{Bucket, Costs, Rate, Rough, Short, TICKS};
 use crate::token_bucket::queue::{Joined, Polled, Queue, Waiter, Wakers};
+
+/// By how much a coarse clock may lag behind: a hundred of the kernel's longest ticks, since no bound may hang on one that
+/// was late.
+pub(super) const LAG: u64 = 1_000_000_000 * TICKS;
 
 #[derive(Debug)]
 #[repr(C)]
@@ -23,6 +29,9 @@ pub(super) struct Core {
     paused: AtomicU64,
     queue: Mutex<Queue>,
     bound: usize,
+    /// Whether a coarse clock can decide, as far as was seen when the exact one was last read: the bucket was neither nearly
+    /// full nor short. It lies apart from the words that change with each call.
+    coarsely: AtomicBool,
 }
 
 impl Core {
@@ -33,6 +42,7 @@ impl Core {
             paused: AtomicU64::new(0),
             queue: Mutex::new(Queue::default()),
             bound,
+            coarsely: AtomicBool::new(false),
         }
     }
 
@@ -49,7 +59,27 @@ impl Core {
         if !self.is_open(now) {
             return None;
         }
-        Some(self.bucket.take(now, costs))
+        // Looked at before it is taken from: a number just written by a compare-and-swap is waited for.
+        let in_use = self.bucket.is_full_after(now.saturating_add(LAG));
+        let taken = self.bucket.take(now, costs);
+        let coarsely = in_use && taken.is_ok();
+        if self.coarsely.load(Ordering::Relaxed) != coarsely {
+            self.coarsely.store(coarsely, Ordering::Relaxed);
+        }
+        Some(taken)
+    }
+
+    /// Takes the costs by a clock that lags behind by up to [`LAG`], where the exact one would decide no differently, and
+    /// says what it read. `None`: nothing is taken, and the exact one has to tell.
+    #[expect(clippy::inline_always, reason = "so that the costs of usual requests stay in registers")]
+    #[inline(always)]
+    pub(super) fn take_coarsely(&self, costs: &Costs, coarse: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        if !self.coarsely.load(Ordering::Relaxed) {
+            return None;
+        }
+        let earliest = coarse()?;
+        let rough = Rough { earliest, latest: earliest.saturating_add(LAG) };
+        (self.is_open(earliest) && self.bucket.take_roughly(rough, costs)).then_some(earliest)
     }
 
     /// Takes the costs without ever waiting.

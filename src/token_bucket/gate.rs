@@ -171,8 +171,15 @@ impl<U, R> State<U, R> {
         self.base.to(at).saturating_mul(TICKS)
     }
 
+    #[inline]
     pub(super) fn now(&self) -> u64 {
-        self.ticks(time::now())
+        self.base.elapsed().saturating_mul(TICKS)
+    }
+
+    /// The same by a clock that may lag behind, where there is one.
+    #[inline]
+    fn now_coarse(&self) -> Option<u64> {
+        self.base.coarse().map(|nanos| nanos.saturating_mul(TICKS))
     }
 
     pub(super) fn instant(&self, ticks: u64) -> Option<Instant> {
@@ -341,9 +348,11 @@ where
     fn admit(&self, request: &mut Req) -> Admission<Self::Permit, Self::Wait> {
         let state = &*self.state;
         let (costs, input) = state.read(request);
-        let now = state.now();
+        let coarse = self.take_coarsely(&costs);
+        let now = coarse.unwrap_or_else(|| state.now());
+        let taken = if coarse.is_some() { Ok(self.owner()) } else { self.take(now, &costs) };
         // Permit and refusal are made here alone, and so where they are to lie.
-        let (owner, costs) = match self.take(now, &costs) {
+        let (owner, costs) = match taken {
             Ok(owner) => (owner, costs),
             Err(short) => match self.not_now(request, costs.elsewhere(), input, now, short) {
                 NotNow::Taken(costs) => (Owner::State(self.state.clone()), costs),
@@ -364,22 +373,33 @@ enum NotNow<U, R> {
 }
 
 impl<U, R> TokenBucket<U, R> {
+    /// Takes the costs without the exact clock, where that decides nothing; says when.
+    #[inline]
+    fn take_coarsely(&self, costs: &Costs) -> Option<u64> {
+        let state = &*self.state;
+        // A lease comes first.
+        if state.config.lease > 0 { None } else { state.core.take_coarsely(costs, || state.now_coarse()) }
+    }
+
     /// Takes the costs if nobody waits and all is there, and says who will settle them.
     #[inline]
     fn take(&self, now: u64, costs: &Costs) -> Result<Owner<U, R>, Option<Short>> {
-        let Some(stripes) = &self.stripes else {
-            return match self.state.core.take(now, costs) {
-                Some(Ok(())) => Ok(Owner::State(self.state.clone())),
-                not_now => Err(not_now.and_then(Result::err)),
-            };
-        };
-        let leased = if self.state.config.lease > 0 { stripes.take(now, costs) } else { None };
-        if let Some(stripe) = leased {
+        let stripes = self.stripes.as_ref().filter(|_| self.state.config.lease > 0);
+        if let Some(stripe) = stripes.and_then(|stripes| stripes.take(now, costs)) {
             return Ok(Owner::Stripe(stripe));
         }
         match self.state.core.take(now, costs) {
-            Some(Ok(())) => Ok(Owner::Stripe(stripes.mine().clone())),
+            Some(Ok(())) => Ok(self.owner()),
             not_now => Err(not_now.and_then(Result::err)),
+        }
+    }
+
+    /// Who settles what this thread takes.
+    #[inline]
+    fn owner(&self) -> Owner<U, R> {
+        match &self.stripes {
+            Some(stripes) => Owner::Stripe(stripes.mine().clone()),
+            None => Owner::State(self.state.clone()),
         }
     }
 

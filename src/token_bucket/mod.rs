@@ -134,7 +134,8 @@
 //! # What it costs
 //!
 //! While nobody waits: one clock read, one compare-and-swap a dimension, no lock and, with up to three dimensions, no
-//! allocation. A key's state is about a kilobyte. Waiting needs tokio's timer, whose ticks are milliseconds.
+//! allocation. Where the bucket lacks more than a second of its inflow and is not short, which a busy one is, an exact time
+//! decides nothing, and on Linux the kernel's coarse clock is read, in a third of the time. A key's state is about a kilobyte. Waiting needs tokio's timer, whose ticks are milliseconds.
 
 mod bucket;
 mod builder;

@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use loom::thread;
 
 use crate::sync::Arc;
-use crate::token_bucket::bucket::{Bucket, Costs, NEVER, Rate, TICKS};
+use crate::token_bucket::bucket::{Bucket, Costs, NEVER, Rate, Rough, TICKS};
 use crate::token_bucket::core::Core;
 use crate::token_bucket::queue::{Joined, Polled, Waiter};
 
@@ -53,6 +53,20 @@ fn loom_two_dimensions_are_taken_all_or_none() {
         let other = core.clone();
         let taker = thread::spawn(move || u64::from(other.bucket.take(0, &few(&[1, 1])).is_ok()));
         let passed = u64::from(core.bucket.take(0, &few(&[1, 1])).is_ok()) + taker.join().unwrap();
+        assert_eq!(passed, 1);
+        let first = core.bucket.meter(0).unwrap();
+        assert_eq!(first.rate().level(first.tat(), 0), 1, "what was undone is back");
+    });
+}
+
+#[test]
+fn loom_two_dimensions_are_taken_all_or_none_at_a_rough_instant_too() {
+    loom::model(|| {
+        let core = core(&[2, 1]);
+        let rough = Rough { earliest: 0, latest: 0 };
+        let other = core.clone();
+        let taker = thread::spawn(move || u64::from(other.bucket.take_roughly(rough, &few(&[1, 1]))));
+        let passed = u64::from(core.bucket.take_roughly(rough, &few(&[1, 1]))) + taker.join().unwrap();
         assert_eq!(passed, 1);
         let first = core.bucket.meter(0).unwrap();
         assert_eq!(first.rate().level(first.tat(), 0), 1, "what was undone is back");

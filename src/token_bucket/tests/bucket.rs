@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::token_bucket::Quota;
-use crate::token_bucket::bucket::{Bucket, Meter, Rate, TICKS};
+use crate::token_bucket::bucket::{Bucket, Meter, Rate, Rough, TICKS};
 use crate::token_bucket::tests::support::{few, n};
 use std::time::Duration;
 
@@ -151,6 +151,25 @@ proptest! {
                 let bound = u128::from(rate.burst) * u128::from(rate.interval) + inflow;
                 prop_assert!(sum * u128::from(rate.interval) <= bound);
             }
+        }
+    }
+
+    /// An instant that is only roughly known decides where each that it can be decides the same, and nowhere else.
+    #[test]
+    fn what_a_rough_instant_decides_an_exact_one_decides_too(
+        rate in quota(), full_in in 0..400 * SECOND, cost in 0..250_u64, lag in 0..3 * SECOND,
+    ) {
+        let earliest = 50 * SECOND * TICKS;
+        let rough = Rough { earliest, latest: earliest + lag * TICKS };
+        let tat = full_in * TICKS;
+        let (first, last) = (rate.pass(tat, rough.earliest, cost), rate.pass(tat, rough.latest, cost));
+        let decided = rate.pass_roughly(tat, rough, cost);
+        if let Some(next) = decided {
+            prop_assert_eq!([first, last], [Ok(next); 2]);
+            prop_assert_eq!(rate.pass(tat, u64::midpoint(rough.earliest, rough.latest), cost), Ok(next));
+        } else {
+            // It could be full, or it is short at first; then nothing may be taken unseen.
+            prop_assert!(tat < rough.latest || first.is_err());
         }
     }
 

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use crate::token_bucket::bucket::{Bucket, Rate, Short, TICKS, nanos_up};
-use crate::token_bucket::core::Core;
+use proptest::prelude::*;
+
+use crate::token_bucket::bucket::{Bucket, Meter, Rate, Short, TICKS, nanos_up};
+use crate::token_bucket::core::{Core, LAG};
 use crate::token_bucket::queue::{Joined, Polled, Waiter};
 use crate::token_bucket::tests::support::few;
 
@@ -28,6 +30,56 @@ fn core() -> Core {
 fn level(core: &Core, now: u64) -> u64 {
     let meter = core.bucket.meter(0).unwrap();
     meter.rate().level(meter.tat(), now)
+}
+
+proptest! {
+    /// Two buckets, asked the same: one by an exact clock, the other by one that lags behind before it.
+    #[test]
+    fn a_clock_that_lags_behind_changes_no_decision(
+        steps in prop::collection::vec((0..4 * SECOND, 0..LAG, 1..4_u64, 1..9_u64), 1..200),
+        two: bool,
+    ) {
+        let rates = [Rate { interval: SECOND, burst: 20 }, Rate { interval: SECOND / 2, burst: 40 }];
+        let new = || Core::new(Bucket::new(rates[0], if two { &rates[1..] } else { &[] }), 100);
+        let (exact, lagging) = (new(), new());
+        let mut now = LAG;
+        for (pause, lag, cost, other) in steps {
+            now += pause;
+            let costs = if two { few(&[cost, other]) } else { few(&[cost]) };
+            let taken = match lagging.take_coarsely(&costs, || Some(now - lag)) {
+                Some(_) => Ok(()),
+                None => lagging.take(now, &costs).unwrap(),
+            };
+            prop_assert_eq!(taken, exact.take(now, &costs).unwrap());
+            let full_at = |core: &Core| core.bucket.meters().map(Meter::tat).collect::<Vec<_>>();
+            prop_assert_eq!(full_at(&lagging), full_at(&exact));
+        }
+    }
+}
+
+#[test]
+fn a_coarse_clock_decides_alone_while_the_bucket_is_in_use() {
+    let core = core();
+    let at = |seconds: u64| move || Some(seconds * SECOND);
+    let unasked = || panic!("a bucket that was full, or short, when last seen needs an exact time");
+    assert_eq!(core.take_coarsely(&few(&[1]), unasked), None);
+    core.take(0, &few(&[2])).unwrap().unwrap();
+    assert_eq!(core.take_coarsely(&few(&[1]), unasked), None);
+    core.take(0, &few(&[1])).unwrap().unwrap();
+    assert_eq!(core.take_coarsely(&few(&[1]), at(0)), Some(0));
+    assert_eq!(core.take_coarsely(&few(&[2]), at(1)), Some(SECOND));
+    assert_eq!(core.take_coarsely(&few(&[1]), at(6)), None, "it may be full by now");
+    assert_eq!(
+        core.take_coarsely(&few(&[6]), at(1)),
+        None,
+        "it is short, and by how much an exact time says"
+    );
+    assert_eq!(core.take_coarsely(&few(&[1]), || None), None, "there is no such clock");
+    core.pause(SECOND, 3 * SECOND, 0);
+    assert_eq!(core.take_coarsely(&few(&[1]), at(1)), None, "nobody passes");
+    core.take(3 * SECOND, &few(&[9])).unwrap().unwrap_err();
+    assert_eq!(core.take_coarsely(&few(&[1]), unasked), None);
+    assert_eq!(core.bucket.meter(0).unwrap().tat(), 6 * SECOND, "what did not pass took nothing");
 }
 
 #[test]
