@@ -123,9 +123,14 @@ pub trait PolicyFor<S, Req>: Sized {
     fn begin(rules: &Rules<Self>, request: &mut Req) -> Run<Req>;
     #[doc(hidden)]
     fn next(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
+    #[doc(hidden)]
+    fn verdict(rules: &Rules<Self>, output: &Self::Output) -> Verdict;
+    /// Whether the caller gets what this was said of, and nothing more is to be done about it.
+    #[doc(hidden)]
+    fn is_answer(rules: &Rules<Self>, run: &mut Run<Req>, verdict: Verdict) -> bool;
     /// Looks at a result where it lies: moving it about would cost more than to judge it.
     #[doc(hidden)]
-    fn judge(rules: &Rules<Self>, run: &mut Run<Req>, output: &mut Self::Output) -> Next;
+    fn judge(rules: &Rules<Self>, run: &mut Run<Req>, verdict: Verdict, output: &mut Self::Output) -> Next;
     #[doc(hidden)]
     fn answer(output: Self::Output) -> Result<Self::Response, Self::Error>;
 }
@@ -160,8 +165,18 @@ where
     }
 
     #[inline]
-    fn judge(rules: &Rules<P>, run: &mut Run<Req>, output: &mut Self::Output) -> Next {
-        P::judge_for(rules, run, output)
+    fn verdict(rules: &Rules<P>, output: &Self::Output) -> Verdict {
+        P::verdict_for(rules, output)
+    }
+
+    #[inline]
+    fn is_answer(rules: &Rules<P>, run: &mut Run<Req>, verdict: Verdict) -> bool {
+        P::is_answer_for(rules, run, verdict)
+    }
+
+    #[inline]
+    fn judge(rules: &Rules<P>, run: &mut Run<Req>, verdict: Verdict, output: &mut Self::Output) -> Next {
+        P::judge_for(rules, run, verdict, output)
     }
 
     #[inline]
@@ -180,8 +195,16 @@ pub trait JudgesFor<S: Service<Req>, Req>: Sized {
     #[doc(hidden)]
     fn next_for(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
     #[doc(hidden)]
-    fn judge_for(rules: &Rules<Self>, run: &mut Run<Req>, output: &mut Result<S::Response, S::Error>)
-    -> Next;
+    fn verdict_for(rules: &Rules<Self>, output: &Result<S::Response, S::Error>) -> Verdict;
+    #[doc(hidden)]
+    fn is_answer_for(rules: &Rules<Self>, run: &mut Run<Req>, verdict: Verdict) -> bool;
+    #[doc(hidden)]
+    fn judge_for(
+        rules: &Rules<Self>,
+        run: &mut Run<Req>,
+        verdict: Verdict,
+        output: &mut Result<S::Response, S::Error>,
+    ) -> Next;
 }
 
 impl<P, S, Req> JudgesFor<S, Req> for P
@@ -199,8 +222,22 @@ where
     }
 
     #[inline]
-    fn judge_for(rules: &Rules<P>, run: &mut Run<Req>, output: &mut Result<S::Response, S::Error>) -> Next {
-        P::judge_output(rules, run, output)
+    fn verdict_for(rules: &Rules<P>, output: &Result<S::Response, S::Error>) -> Verdict {
+        P::verdict_of(rules, output)
+    }
+
+    #[inline]
+    fn is_answer_for(rules: &Rules<P>, run: &mut Run<Req>, verdict: Verdict) -> bool {
+        P::is_answer_of(rules, run, verdict)
+    }
+
+    fn judge_for(
+        rules: &Rules<P>,
+        run: &mut Run<Req>,
+        verdict: Verdict,
+        output: &mut Result<S::Response, S::Error>,
+    ) -> Next {
+        P::judge_output(rules, run, verdict, output)
     }
 }
 
@@ -211,7 +248,16 @@ pub trait Judges<Req, Res, E>: Sized {
     #[doc(hidden)]
     fn next_request(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
     #[doc(hidden)]
-    fn judge_output(rules: &Rules<Self>, run: &mut Run<Req>, output: &mut Result<Res, E>) -> Next;
+    fn verdict_of(rules: &Rules<Self>, output: &Result<Res, E>) -> Verdict;
+    #[doc(hidden)]
+    fn is_answer_of(rules: &Rules<Self>, run: &mut Run<Req>, verdict: Verdict) -> bool;
+    #[doc(hidden)]
+    fn judge_output(
+        rules: &Rules<Self>,
+        run: &mut Run<Req>,
+        verdict: Verdict,
+        output: &mut Result<Res, E>,
+    ) -> Next;
 }
 
 impl<P, Req, Res, E> Judges<Req, Res, E> for P
@@ -256,12 +302,28 @@ where
     }
 
     #[inline]
-    fn judge_output(rules: &Rules<P>, run: &mut Run<Req>, output: &mut Result<Res, E>) -> Next {
-        let verdict = rules.policy.verdict(output.as_ref());
+    fn verdict_of(rules: &Rules<P>, output: &Result<Res, E>) -> Verdict {
+        rules.policy.verdict(output.as_ref())
+    }
+
+    #[inline]
+    fn is_answer_of(rules: &Rules<P>, run: &mut Run<Req>, verdict: Verdict) -> bool {
+        let is_answer = verdict.is_success() && (run.kept.is_none() || rules.policy.ends_with_success());
+        if is_answer {
+            // What was kept of the body is free from here on.
+            run.kept = None;
+        }
+        is_answer
+    }
+
+    fn judge_output(
+        rules: &Rules<P>,
+        run: &mut Run<Req>,
+        verdict: Verdict,
+        output: &mut Result<Res, E>,
+    ) -> Next {
         let Some(request) = &mut run.kept else {
-            if !verdict.is_success() {
-                give_up(rules, run, run.spent, verdict, output);
-            }
+            give_up(rules, run, run.spent, verdict, output);
             return Next::Done;
         };
         if !verdict.is_success() {

@@ -34,6 +34,13 @@ pub trait Policy<Req, Res, E> {
     /// Whether to go on after this attempt. Asked also after a good answer, so that one can wait for a state to change.
     fn decide(&self, attempt: &mut Attempt<'_, Req, Res, E>) -> Decision;
 
+    /// Whether a success needs no decision: by a policy that always stops there.
+    #[doc(hidden)]
+    #[inline]
+    fn ends_with_success(&self) -> bool {
+        false
+    }
+
     /// A copy to be kept while the request is sent; `None` if it cannot be sent again, and then there is one attempt.
     ///
     /// Asked once before each attempt that another may follow, and never before one that none can follow.

@@ -200,6 +200,11 @@ where
     }
 
     #[inline]
+    fn ends_with_success(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn decide(&self, attempt: &mut Attempt<'_, Req, Res, E>) -> Decision {
         if attempt.verdict().is_success() {
             return Decision::Stop(StopCause::Answered);
