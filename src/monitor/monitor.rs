@@ -224,15 +224,22 @@ impl Stripe {
             Err(_) if records.len() < MOST => return,
             Err(_) => self.inner.book(),
         };
-        records.drain(..).for_each(|record| book.take(&record));
+        take_all(&mut book, records);
     }
 
     /// Puts all records into the book. The lock of the records is always taken before that of the book.
     fn empty(&self) {
         let mut records = self.records();
-        let mut book = self.inner.book();
-        records.drain(..).for_each(|record| book.take(&record));
+        take_all(&mut self.inner.book(), &mut records);
     }
+}
+
+/// Each record where it lies.
+fn take_all(book: &mut Book, records: &mut Vec<Record>) {
+    for record in &*records {
+        book.take(record);
+    }
+    records.clear();
 }
 
 impl Inner {

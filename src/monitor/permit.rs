@@ -102,10 +102,8 @@ impl<L> Watched<L> {
     fn times(&self, now: u64, ended: bool, outcome: Option<&Outcome>) -> [u32; 3] {
         let head = if self.head == NEVER { NONE } else { micros(self.head.saturating_sub(self.began)) };
         let end_if = |end: u64| if ended { micros(end) } else { NONE };
-        match outcome {
-            None => [head, NONE, end_if(now.saturating_sub(self.began))],
-            Some(outcome) => self.times_by(outcome, head, now, end_if),
-        }
+        let Some(outcome) = outcome else { return [head, NONE, end_if(now.saturating_sub(self.began))] };
+        apart(&self.times_by(outcome, head, now, end_if))
     }
 
     fn times_by(&self, outcome: &Outcome, head: u32, now: u64, end_if: impl Fn(u64) -> u32) -> [u32; 3] {
@@ -122,9 +120,17 @@ impl<L> Watched<L> {
         [head, content, end_if(now.saturating_sub(self.began))]
     }
 
+    #[inline]
     fn used(&self, outcome: Option<&Outcome>) -> [u32; 3] {
-        outcome.map_or(self.used, |outcome| tokens(&outcome.usage()))
+        let Some(outcome) = outcome else { return apart(&self.used) };
+        apart(&tokens(&outcome.usage()))
     }
+}
+
+/// The same numbers, read one by one: read together soon after they were written one by one, they would be waited for.
+#[inline]
+fn apart(&[first, second, third]: &[u32; 3]) -> [u32; 3] {
+    [first, second, third]
 }
 
 /// Nanoseconds as microseconds, rounded down; the longest that can be told is 71 minutes.
@@ -134,6 +140,7 @@ fn micros(nanos: u64) -> u32 {
 }
 
 /// Input, output, cached. No single answer uses more than can be said; what claims to is not believed.
+#[inline]
 fn tokens(usage: &Usage) -> [u32; 3] {
     let said = |tokens: Option<u64>| tokens.and_then(|tokens| u32::try_from(tokens).ok()).unwrap_or(0);
     [usage.input, usage.output, usage.cached].map(said)
@@ -193,7 +200,7 @@ impl<Res, E, L: Look<Res, E>> Heads<Res, E> for Watched<L> {
         }
         self.head = self.stripe.inner.now();
         if let Some(usage) = &seen.usage {
-            self.used = tokens(usage);
+            self.used = apart(&tokens(usage));
         }
         Follow::Body
     }
