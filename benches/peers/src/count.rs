@@ -12,7 +12,7 @@ use ours::{number, prompt};
 type Make = fn() -> Loop;
 
 /// The healthy path of each layer and of the stack, then what refuses.
-const LAYERS: [(&str, Make); 20] = [
+const LAYERS: [(&str, Make); 22] = [
     ("bare-service", || calls(Echo, 7_u64)),
     ("bare-service-described", || calls(Model, Prompt::described())),
     ("gate", || number(ours::gate())),
@@ -20,6 +20,8 @@ const LAYERS: [(&str, Make); 20] = [
     ("circuit-breaker", || number(ours::breaker())),
     ("token-bucket", || number(ours::bucket())),
     ("token-bucket-of-two", || number(ours::bucket_of_two())),
+    ("token-bucket-in-use", || number(ours::bucket_in_use())),
+    ("token-bucket-of-two-in-use", || number(ours::bucket_of_two_in_use())),
     ("retry", || number(ours::retry())),
     ("timeout", || number(ours::timeout())),
     ("fallback", || prompt(ours::fallback())),

@@ -1,7 +1,7 @@
 //! Services that answer at once, and one way to drive them.
 
 use std::convert::Infallible;
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::hint::black_box;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +14,7 @@ use tower::Service;
 #[path = "../../support/model.rs"]
 mod model;
 
-pub use model::{Model, Prompt, Reply};
+pub use model::{Answering, Model, Prompt, Reply};
 
 /// Makes so many calls.
 pub type Loop = Box<dyn FnMut(u64)>;
@@ -49,7 +49,7 @@ pub struct Echo;
 impl Service<u64> for Echo {
     type Response = u64;
     type Error = BoxError;
-    type Future = Ready<Result<u64, BoxError>>;
+    type Future = Answering<u64, BoxError>;
 
     #[inline]
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
@@ -58,7 +58,7 @@ impl Service<u64> for Echo {
 
     #[inline]
     fn call(&mut self, request: u64) -> Self::Future {
-        ready(Ok(black_box(request)))
+        Answering::with(request)
     }
 }
 
@@ -69,7 +69,7 @@ pub struct TypedEcho;
 impl Service<u64> for TypedEcho {
     type Response = u64;
     type Error = Fault<Infallible>;
-    type Future = Ready<Result<u64, Self::Error>>;
+    type Future = Answering<u64, Self::Error>;
 
     #[inline]
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -78,7 +78,7 @@ impl Service<u64> for TypedEcho {
 
     #[inline]
     fn call(&mut self, request: u64) -> Self::Future {
-        ready(Ok(black_box(request)))
+        Answering::with(request)
     }
 }
 

@@ -1,9 +1,13 @@
 //! Seawall beside its peers, in one run.
 //!
 //! `cargo run --release` prints the tables and a line a bar, writes both as Markdown and JSON under `target/`, and ends
-//! with an error when a bar is missed. `-- --record` puts the tables into `BENCHMARKS.md` too. `-- behave` runs the faults
-//! alone, and ends with an error where this crate shows one; it takes `--record` too. `-- compile` tells alone what 16
-//! layers cost the compiler, which takes a while and is otherwise only part of what is recorded.
+//! with an error when a bar is missed; `-- --record` puts the tables into `BENCHMARKS.md` too. A part of it:
+//!
+//! - `-- behave` the faults, with an error where this crate shows one; it takes `--record` too.
+//! - `-- rows PART` the rows of the layers with this in their name.
+//! - `-- threads` what two threads share.
+//! - `-- alone` the bars that no peer stands beside.
+//! - `-- compile` what 16 layers cost the compiler, which takes a while and is otherwise only part of what is recorded.
 
 mod alone;
 mod behave;
@@ -35,15 +39,33 @@ fn main() -> ExitCode {
     let record = args.iter().any(|arg| arg == "--record");
     match args.first().map(String::as_str) {
         Some("behave") => behaviour(record),
-        Some("compile") => compiling(),
+        Some("alone") => told(&alone::bars()),
+        Some("compile") => told(&[compile::bar()]),
+        Some("threads") => threads(),
+        Some("rows") => some_rows(args.get(1).map_or("", String::as_str)),
         _ => compare(record),
     }
 }
 
-fn compiling() -> ExitCode {
-    let bar = compile::bar();
-    print!("{}", report::bars(std::slice::from_ref(&bar)));
-    if bar.is_missed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+fn some_rows(part: &str) -> ExitCode {
+    let all = [rows::bars(), rows::others(), rows::stacks(), rows::waits()];
+    let rows = all.into_iter().flatten().filter(|row| row.layer.contains(part));
+    let lines: Vec<Line> = rows.map(|mut row| line(&mut row)).collect();
+    println!("{}", report::markdown(&lines));
+    if lines.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn threads() -> ExitCode {
+    let mut bars = Vec::new();
+    let shared = shared(&mut bars);
+    println!("{}", report::shared(&shared));
+    told(&bars)
+}
+
+/// Prints bars, and fails where one is missed.
+fn told(bars: &[Bar]) -> ExitCode {
+    print!("{}", report::bars(bars));
+    if bars.iter().any(Bar::is_missed) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn behaviour(record: bool) -> ExitCode {
@@ -110,6 +132,7 @@ fn shared(bars: &mut Vec<Bar>) -> Vec<Shared> {
         ("token bucket", numbers(&ours::bucket()), Some(0.6)),
         ("token bucket, leases", numbers(&ours::bucket_with_leases()), Some(1.0)),
         ("token bucket, two dimensions", numbers(&ours::bucket_of_two()), Some(0.6)),
+        ("token bucket in use", numbers(&ours::bucket_in_use()), Some(0.6)),
         ("cost guard, one key", prompts(&guard, [tenants[0]; 2]), Some(0.5)),
         ("cost guard, two keys", prompts(&guard, tenants), Some(1.0)),
         ("all six, without keys", prompts(&ours::all_six(), [tenants[0]; 2]), None),

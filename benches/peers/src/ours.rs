@@ -108,6 +108,30 @@ pub fn bucket_of_two() -> impl Numbers {
     builder.classify(classify::from_fn(good)).build().expect(SOUND).at_head().layer(Echo)
 }
 
+/// Calls that come faster than the bucket fills, out of a burst that lasts for longer than is measured: neither full nor
+/// empty. The buckets of plenty are full before each call.
+const IN_USE: Quota = Quota::per_second(NonZeroU64::new(100_000).unwrap());
+const LONG: NonZeroU64 = NonZeroU64::new(10_000_000_000).unwrap();
+
+/// Makes so many calls that the bucket is far from full.
+fn used(mut service: impl Numbers) -> impl Numbers {
+    for _ in 0..1_000_000 {
+        let _ = crate::drive::call(&mut service, 7);
+    }
+    service
+}
+
+pub fn bucket_in_use() -> impl Numbers {
+    let builder = TokenBucketLayer::builder().requests(IN_USE.burst(LONG)).classify(classify::from_fn(good));
+    used(builder.build().expect(SOUND).at_head().layer(Echo))
+}
+
+pub fn bucket_of_two_in_use() -> impl Numbers {
+    let quota = IN_USE.burst(LONG);
+    let builder = TokenBucketLayer::builder().requests(quota).tokens(quota).assumed_output(1);
+    used(builder.classify(classify::from_fn(good)).build().expect(SOUND).at_head().layer(Echo))
+}
+
 pub fn retry() -> impl Numbers {
     let policy = RetryPolicy::builder().classify(classify::from_fn(good));
     RetryLayer::new(policy.build().expect(SOUND)).layer(Echo)

@@ -24,6 +24,10 @@ fn limit() -> Loop {
     calls(theirs::concurrency_limit(), 7_u64)
 }
 
+fn limit_of_model() -> Loop {
+    theirs::concurrency_limit_of_a_model()
+}
+
 fn row(layer: &'static str, ours: Loop, peer: &'static str, theirs: Loop, bar: Option<f64>) -> Row {
     Row { layer, ours, peer, theirs, bar }
 }
@@ -41,12 +45,20 @@ pub fn bars() -> Vec<Row> {
             theirs::governor(),
             Some(2.0),
         ),
-        row("cost guard, one budget", prompt(ours::guard()), LIMIT, limit(), Some(2.0)),
-        row("cost guard, three budgets", prompt(ours::guard_of_three()), LIMIT, limit(), Some(5.0)),
-        row("monitor of calls", prompt(ours::monitor_of_calls()), LIMIT, limit(), Some(3.0)),
-        row("monitor of attempts", prompt(ours::monitor_of_attempts()), LIMIT, limit(), Some(3.0)),
+        row("token bucket in use", number(ours::bucket_in_use()), GOVERNOR, theirs::governor(), Some(1.2)),
+        row(
+            "token bucket in use, two dimensions",
+            number(ours::bucket_of_two_in_use()),
+            GOVERNOR,
+            theirs::governor(),
+            Some(2.0),
+        ),
+        row("cost guard, one budget", prompt(ours::guard()), LIMIT, limit_of_model(), Some(2.0)),
+        row("cost guard, three budgets", prompt(ours::guard_of_three()), LIMIT, limit_of_model(), Some(5.0)),
+        row("monitor of calls", prompt(ours::monitor_of_calls()), LIMIT, limit_of_model(), Some(3.0)),
+        row("monitor of attempts", prompt(ours::monitor_of_attempts()), LIMIT, limit_of_model(), Some(3.0)),
         row("retry that does not retry", number(ours::retry()), LIMIT, limit(), Some(0.6)),
-        row("fallback at its first target", prompt(ours::fallback()), LIMIT, limit(), Some(1.5)),
+        row("fallback at its first target", prompt(ours::fallback()), LIMIT, limit_of_model(), Some(1.5)),
         row(
             "all six",
             prompt(ours::all_six()),

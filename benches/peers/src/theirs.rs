@@ -18,7 +18,7 @@ use tower_resilience::ratelimiter::RateLimiterLayer;
 use tower_resilience::retry::RetryLayer;
 use tower_resilience::timelimiter::TimeLimiterLayer;
 
-use crate::drive::{Echo, Loop, calls};
+use crate::drive::{Answering, Echo, Loop, Model, Prompt, calls};
 
 pub const PLENTY: usize = 900_000_000;
 
@@ -41,7 +41,7 @@ impl std::error::Error for PlainError {}
 impl Service<u64> for Plain {
     type Response = u64;
     type Error = PlainError;
-    type Future = Ready<Result<u64, PlainError>>;
+    type Future = Answering<u64, PlainError>;
 
     #[inline]
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), PlainError>> {
@@ -50,12 +50,17 @@ impl Service<u64> for Plain {
 
     #[inline]
     fn call(&mut self, request: u64) -> Self::Future {
-        ready(Ok(black_box(request)))
+        Answering::with(request)
     }
 }
 
 pub fn concurrency_limit() -> ConcurrencyLimit<Echo> {
     ConcurrencyLimit::new(Echo, 64)
+}
+
+/// Over the model, for those layers that are measured over it.
+pub fn concurrency_limit_of_a_model() -> Loop {
+    calls(ConcurrencyLimit::new(Model, 64), Prompt::described())
 }
 
 pub fn rate_limit() -> Loop {
