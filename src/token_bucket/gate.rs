@@ -340,6 +340,7 @@ where
     type Permit = BucketPermit<U, R>;
     type Wait = Wait<U, R>;
 
+    #[inline]
     fn shut(&self) -> bool {
         self.is_shut()
     }

@@ -46,6 +46,7 @@ impl<U, R> TokenBucket<U, R> {
 
     /// Whether whatever comes is refused: a pause lasts longer than anybody may wait.
     #[must_use]
+    #[inline]
     pub fn is_shut(&self) -> bool {
         let core = &self.state.core;
         core.may_be_paused() && {
