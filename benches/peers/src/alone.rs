@@ -21,6 +21,8 @@ use crate::support::streams;
 
 /// One body is some ten thousand times a call: fewer turns of them.
 const FEW: usize = TURNS / 4;
+/// What stands beside nothing has nothing that suffers with it: long enough to see the machine at its best.
+const MANY: usize = 8 * TURNS;
 
 pub fn bars() -> Vec<Bar> {
     let mut bars = vec![permits()];
@@ -74,7 +76,7 @@ fn permits() -> Bar {
 
 /// Gigabytes a second.
 fn speed(name: &str, bytes: usize, mut run: Loop) -> Bar {
-    let least = measure::alone(&mut run, FEW).least;
+    let least = measure::alone(&mut run, MANY).least;
     let measured = measure::precise(bytes as u64) / least;
     Bar { name: format!("{name}:GB/s"), measured, limit: 1.0, at_least: true }
 }
