@@ -12,12 +12,12 @@ use std::task::Waker;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
+use crate::time::Origin;
 use crate::token_bucket::bucket::{Bucket, Costs, Rate, Rough, Short, TICKS};
 use crate::token_bucket::queue::{Joined, Polled, Queue, Waiter, Wakers};
 
-/// By how much a coarse clock may lag behind: a hundred of the kernel's longest ticks, since no bound may hang on one that
-/// was late.
-pub(super) const LAG: u64 = 1_000_000_000 * TICKS;
+/// By how much the clock that may lag behind does so at most.
+pub(super) const LAG: u64 = Origin::MOST_LAG * TICKS;
 
 #[derive(Debug)]
 #[repr(C)]

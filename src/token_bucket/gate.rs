@@ -85,6 +85,14 @@ pub(super) struct Config<U, R> {
     pub(super) costs: R,
 }
 
+impl<U, R> Config<U, R> {
+    /// Whether each request needs the exact time: what comes back counts from then, or a lease is looked for first.
+    #[inline]
+    pub(super) fn is_exact(&self) -> bool {
+        self.undrained || self.lease > 0
+    }
+}
+
 /// A dimension's quota, which can change, and the label of its refusals under a changed one.
 pub(super) struct Current {
     pub(super) quota: Quota,
@@ -180,6 +188,17 @@ impl<U, R> State<U, R> {
     #[inline]
     fn now_coarse(&self) -> Option<u64> {
         self.base.coarse().map(|nanos| nanos.saturating_mul(TICKS))
+    }
+
+    /// Takes the costs without the exact clock, where that decides nothing; says the latest that it can be.
+    #[inline]
+    fn take_coarsely(&self, costs: &Costs) -> Option<u64> {
+        if self.config.is_exact() {
+            return None;
+        }
+        let earliest = self.core.take_coarsely(costs, || self.now_coarse())?;
+        // What the upstream says is left was left at this time or later: at an earlier one it would count as more.
+        Some(earliest.saturating_add(Origin::LAG * TICKS))
     }
 
     pub(super) fn instant(&self, ticks: u64) -> Option<Instant> {
@@ -349,7 +368,7 @@ where
     fn admit(&self, request: &mut Req) -> Admission<Self::Permit, Self::Wait> {
         let state = &*self.state;
         let (costs, input) = state.read(request);
-        let coarse = self.take_coarsely(&costs);
+        let coarse = state.take_coarsely(&costs);
         let now = coarse.unwrap_or_else(|| state.now());
         let taken = if coarse.is_some() { Ok(self.owner()) } else { self.take(now, &costs) };
         // Permit and refusal are made here alone, and so where they are to lie.
@@ -374,14 +393,6 @@ enum NotNow<U, R> {
 }
 
 impl<U, R> TokenBucket<U, R> {
-    /// Takes the costs without the exact clock, where that decides nothing; says when.
-    #[inline]
-    fn take_coarsely(&self, costs: &Costs) -> Option<u64> {
-        let state = &*self.state;
-        // A lease comes first.
-        if state.config.lease > 0 { None } else { state.core.take_coarsely(costs, || state.now_coarse()) }
-    }
-
     /// Takes the costs if nobody waits and all is there, and says who will settle them.
     #[inline]
     fn take(&self, now: u64, costs: &Costs) -> Result<Owner<U, R>, Option<Short>> {

@@ -134,8 +134,9 @@
 //! # What it costs
 //!
 //! While nobody waits: one clock read, one compare-and-swap a dimension, no lock and, with up to three dimensions, no
-//! allocation. Where the bucket lacks more than a second of its inflow and is not short, which a busy one is, an exact time
-//! decides nothing, and on Linux the kernel's coarse clock is read, in a third of the time. A key's state is about a kilobyte. Waiting needs tokio's timer, whose ticks are milliseconds.
+//! allocation. Where a bucket of one or two dimensions lacks more than a second of its inflow and is not short, as a busy one,
+//! an exact time decides nothing, and on Linux the kernel's coarse clock is read, in a third of the time; not with strict
+//! windows or leases. A key's state is about a kilobyte. Waiting needs tokio's timer, whose ticks are milliseconds.
 
 mod bucket;
 mod builder;

@@ -64,6 +64,18 @@ fn headroom_leaves_a_share_of_rate_and_burst() {
     assert_eq!((level.burst, level.unit_every), (90, Duration::from_nanos(111_111_112)));
 }
 
+/// What is left of a reservation in a strict window counts from when it was made; an early time would take it all.
+#[test]
+fn strict_windows_and_leases_go_by_the_exact_clock() {
+    let exact = |builder: crate::token_bucket::TokenBucketBuilder| {
+        builder.build().unwrap().gate().state.config.is_exact()
+    };
+    let a_minute = || Quota::per_minute(n(60));
+    assert!(!exact(TokenBucketLayer::builder().requests(a_minute()).tokens(a_minute())));
+    assert!(exact(TokenBucketLayer::builder().requests(a_minute()).tokens(a_minute().burst(n(5)).strict())));
+    assert!(exact(TokenBucketLayer::builder().requests(a_minute()).leases(n(2))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cost_that_is_no_number_is_refused_for_good() {
     let layer = TokenBucketLayer::builder()
