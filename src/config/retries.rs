@@ -52,6 +52,10 @@ where
         self.of(attempt.request()).decide(attempt)
     }
 
+    fn ends_with_success(&self) -> bool {
+        Policy::<Req, Res, E>::ends_with_success(&self.common)
+    }
+
     fn copy(&self, request: &Req) -> Option<Req> {
         self.of(request).copy(request)
     }

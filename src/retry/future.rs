@@ -84,13 +84,13 @@ where
                     if P::is_answer(&this.shared.rules, this.run, verdict) {
                         return Poll::Ready(P::answer(output));
                     }
-                    // Another place: so that an answer, which nobody changes, need not lie in one.
-                    let mut failed = output;
-                    let Next::Again(when) = P::judge(&this.shared.rules, this.run, verdict, &mut failed)
+                    // Moved to where it can be changed: so that an answer, which nobody changes, need not lie in memory.
+                    let mut judged = output;
+                    let Next::Again(when) = P::judge(&this.shared.rules, this.run, verdict, &mut judged)
                     else {
-                        return Poll::Ready(P::answer(failed));
+                        return Poll::Ready(P::answer(judged));
                     };
-                    drop(failed);
+                    drop(judged);
                     let between = match when {
                         When::At(at) => Between::Waiting { sleep: tokio::time::sleep_until(at) },
                         When::Ready(ready) => Between::Awaiting { ready },

@@ -125,10 +125,10 @@ pub trait PolicyFor<S, Req>: Sized {
     fn next(rules: &Rules<Self>, run: &mut Run<Req>) -> Option<Req>;
     #[doc(hidden)]
     fn verdict(rules: &Rules<Self>, output: &Self::Output) -> Verdict;
-    /// Whether the caller gets what this was said of, and nothing more is to be done about it.
+    /// Whether the caller gets what this was said of as it is, and nothing more is to be done about it.
     #[doc(hidden)]
     fn is_answer(rules: &Rules<Self>, run: &mut Run<Req>, verdict: Verdict) -> bool;
-    /// Looks at a result where it lies: moving it about would cost more than to judge it.
+    /// Decides about a result that is no answer yet. It may put another in its place: a refusal with the failure before it.
     #[doc(hidden)]
     fn judge(rules: &Rules<Self>, run: &mut Run<Req>, verdict: Verdict, output: &mut Self::Output) -> Next;
     #[doc(hidden)]
@@ -308,7 +308,9 @@ where
 
     #[inline]
     fn is_answer_of(rules: &Rules<P>, run: &mut Run<Req>, verdict: Verdict) -> bool {
-        let is_answer = verdict.is_success() && (run.kept.is_none() || rules.policy.ends_with_success());
+        // After a failure even what passes for a success may be a refusal, which is to carry it.
+        let is_first = verdict.is_success() && run.failed.is_none();
+        let is_answer = is_first && (run.kept.is_none() || rules.policy.ends_with_success());
         if is_answer {
             // What was kept of the body is free from here on.
             run.kept = None;

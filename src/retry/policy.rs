@@ -261,6 +261,10 @@ where
         (**self).decide(attempt)
     }
 
+    fn ends_with_success(&self) -> bool {
+        (**self).ends_with_success()
+    }
+
     fn copy(&self, request: &Req) -> Option<Req> {
         (**self).copy(request)
     }

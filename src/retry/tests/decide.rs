@@ -127,6 +127,28 @@ async fn b016_an_open_breaker_ends_the_call_and_carries_the_last_real_failure() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_that_a_classifier_takes_for_a_success_carries_the_failure_before_it_too() {
+    let judge = classify::from_fn(|result: Result<&Res, &BoxError>| match result {
+        Ok(response) if response.status().is_server_error() => Verdict::new(Class::Transient),
+        _ => Verdict::SUCCESS,
+    });
+    for attempts in [2, 5] {
+        let upstream = Upstream::new([Reply::Says(503, &[]), Reply::Refuses(RefusalKind::Open)]);
+        let layer = RetryLayer::new(steady().attempts(attempts).classify(judge).build().unwrap());
+        let error = layer.layer(upstream.clone()).oneshot(post()).await.unwrap_err();
+        let refusal = error.refusal().expect("it is still a refusal");
+        assert_eq!((upstream.calls(), refusal.previous().is_some()), (2, true), "of {attempts} attempts");
+    }
+}
+
+#[test]
+fn a_policy_behind_a_count_is_the_same_policy() {
+    let ends = |policy: &dyn Policy<Req, Res, BoxError>| policy.ends_with_success();
+    let policy = steady().build().unwrap();
+    assert!(ends(&policy) && ends(&Arc::new(policy)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn b017_our_own_refusals_are_not_retried_and_cost_nothing() {
     let kinds =
         [RefusalKind::RateLimited, RefusalKind::Full, RefusalKind::BudgetExhausted, RefusalKind::Deadline];
