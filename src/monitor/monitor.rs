@@ -234,12 +234,14 @@ impl Stripe {
     }
 }
 
-/// Each record where it lies.
+/// Takes each record where it lies. None is left to be counted again, whatever becomes of one.
 fn take_all(book: &mut Book, records: &mut Vec<Record>) {
-    for record in &*records {
+    let mut taken = std::mem::take(records);
+    for record in &taken {
         book.take(record);
     }
-    records.clear();
+    taken.clear();
+    *records = taken;
 }
 
 impl Inner {
