@@ -17,6 +17,13 @@ pub struct Timing {
     pub median: f64,
 }
 
+impl Timing {
+    /// Whichever was disturbed less.
+    pub fn better(self, other: Self) -> Self {
+        if other.least < self.least { other } else { self }
+    }
+}
+
 /// How many turns each side has.
 pub const TURNS: usize = 300;
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, missing_docs)]
 
 mod sync;
+mod time;
 
 mod config_error {
     pub use seawall::ConfigError;
