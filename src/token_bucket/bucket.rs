@@ -298,11 +298,11 @@ impl Bucket {
         }
     }
 
-    /// Whether each dimension is full no sooner than this, and a rough instant can do for so few.
+    /// Whether no dimension is full before this, and a rough instant can do for so few.
     #[inline]
-    pub(super) fn is_full_after(&self, instant: u64) -> bool {
-        let after = |meter: &Meter| meter.tat.load(Ordering::Relaxed) > instant;
-        after(&self.first) && self.second.as_ref().is_none_or(after) && self.more.is_empty()
+    pub(super) fn is_not_full_before(&self, instant: u64) -> bool {
+        let later = |meter: &Meter| meter.tat.load(Ordering::Relaxed) >= instant;
+        later(&self.first) && self.second.as_ref().is_none_or(later) && self.more.is_empty()
     }
 
     #[inline(never)]

@@ -60,7 +60,7 @@ impl Core {
             return None;
         }
         // Looked at before it is taken from: a number just written by a compare-and-swap is waited for.
-        let in_use = self.bucket.is_full_after(now.saturating_add(LAG));
+        let in_use = self.bucket.is_not_full_before(now.saturating_add(LAG));
         let taken = self.bucket.take(now, costs);
         let coarsely = in_use && taken.is_ok();
         if self.coarsely.load(Ordering::Relaxed) != coarsely {

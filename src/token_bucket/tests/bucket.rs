@@ -220,6 +220,17 @@ proptest! {
     }
 }
 
+#[test]
+fn a_rough_instant_decides_from_its_latest_on_and_what_costs_nothing_at_any() {
+    let rate = Rate { interval: TICKS, burst: 100 };
+    let rough = Rough { earliest: 10 * TICKS, latest: 20 * TICKS };
+    assert_eq!(rate.pass_roughly(20 * TICKS - 1, rough, 1), None);
+    assert_eq!(rate.pass_roughly(20 * TICKS, rough, 1), Some(21 * TICKS));
+    assert_eq!(rate.pass_roughly(0, rough, 0), Some(0));
+    assert_eq!(rate.pass_roughly(109 * TICKS, rough, 1), Some(110 * TICKS));
+    assert_eq!(rate.pass_roughly(109 * TICKS + 1, rough, 1), None, "at its earliest it is short");
+}
+
 fn level(bucket: &Bucket, nanos: u64) -> u64 {
     let meter = bucket.meters().next().unwrap();
     meter.rate().level(meter.tat(), nanos * TICKS)

@@ -59,6 +59,7 @@ proptest! {
 
 #[test]
 fn a_coarse_clock_decides_alone_while_the_bucket_is_in_use() {
+    assert_eq!(LAG, SECOND);
     let core = core();
     let at = |seconds: u64| move || Some(seconds * SECOND);
     let unasked = || panic!("a bucket that was full, or short, when last seen needs an exact time");
@@ -80,6 +81,26 @@ fn a_coarse_clock_decides_alone_while_the_bucket_is_in_use() {
     core.take(3 * SECOND, &few(&[9])).unwrap().unwrap_err();
     assert_eq!(core.take_coarsely(&few(&[1]), unasked), None);
     assert_eq!(core.bucket.meter(0).unwrap().tat(), 6 * SECOND, "what did not pass took nothing");
+}
+
+#[test]
+fn two_dimensions_are_taken_by_a_coarse_clock_or_neither_is() {
+    let rate = |burst| Rate { interval: SECOND, burst };
+    let core = Core::new(Bucket::new(rate(10), &[rate(8)]), 100);
+    let full_at = || core.bucket.meters().map(|meter| meter.tat() / SECOND).collect::<Vec<_>>();
+    core.take(0, &few(&[2, 1])).unwrap().unwrap();
+    core.take(0, &few(&[1, 1])).unwrap().unwrap();
+    assert_eq!(core.take_coarsely(&few(&[1, 1]), || Some(0)), Some(0), "the second is full in just a second");
+    assert_eq!(full_at(), [4, 3]);
+    assert_eq!(core.take_coarsely(&few(&[7, 1]), || Some(0)), None, "the first is short");
+    assert_eq!(core.take_coarsely(&few(&[1, 6]), || Some(0)), None, "the second is short");
+    assert_eq!(core.take_coarsely(&few(&[1, 1]), || Some(3 * SECOND)), None, "the second may be full");
+    assert_eq!(full_at(), [4, 3]);
+    // Three are too many to go by a coarse clock.
+    let core = Core::new(Bucket::new(rate(10), &[rate(10), rate(10)]), 100);
+    core.take(0, &few(&[2; 3])).unwrap().unwrap();
+    core.take(0, &few(&[2; 3])).unwrap().unwrap();
+    assert_eq!(core.take_coarsely(&few(&[1; 3]), || panic!("it is not asked")), None);
 }
 
 #[test]
