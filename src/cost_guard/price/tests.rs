@@ -176,6 +176,9 @@ fn only_a_price_that_goes_by_the_class_alone_is_said_in_short() {
     let said = short(&plain).expect("it has no tiers, hours or price of a request");
     let used = usage([1_000, 100, 400, 0, 0, 0, 0, 0]);
     assert_eq!(said.plain.cost(&used), Tariff::new(&plain).cost(&used, &Circumstances::default()));
+    let unclassed = usage([1_000, 100, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(said.plain.cost_of(1_000, 100), said.plain.cost(&unclassed));
+    assert_eq!(said.plain.cost_of(1_000, 100), Usd::nanos(3_500_000));
     assert!(short(&plain.clone().with_request(Usd::cents(1))).is_none(), "a price of each request");
     let dearer = rates(["5", "20", "", "", "", "", "", ""]);
     assert!(short(&plain.with_tier(200_000, false, dearer)).is_none(), "a tier");

@@ -129,6 +129,14 @@ fn the_edges_of_fields_and_of_months_are_exact() {
 }
 
 #[test]
+fn each_day_of_400_years_is_itself() {
+    for days in 0..=146_097 {
+        let (year, month, day) = civil_of(days);
+        assert_eq!(days_of(year, month, day), Some(days), "{year}-{month}-{day}");
+    }
+}
+
+#[test]
 fn a_two_digit_year_of_exactly_fifty_years_ahead_lies_ahead_and_late_in_a_century_the_next_one_counts() {
     let ahead = seconds("Sunday, 29-Nov-76 00:00:00 GMT");
     assert!(ahead.is_some() && ahead == seconds("Sun, 29 Nov 2076 00:00:00 GMT"));
