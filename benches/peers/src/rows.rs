@@ -21,11 +21,11 @@ pub const TOWER_STACK: &str = "tower's Retry, ConcurrencyLimit, RateLimit, Timeo
 pub const GOVERNOR: &str = "governor check";
 
 fn limit() -> Loop {
-    calls(theirs::concurrency_limit(), 7_u64)
+    calls(theirs::concurrency_limit(Echo), 7_u64)
 }
 
 fn limit_of_model() -> Loop {
-    theirs::concurrency_limit_of_a_model()
+    calls(theirs::concurrency_limit(Model), Prompt::described())
 }
 
 fn row(layer: &'static str, ours: Loop, peer: &'static str, theirs: Loop, bar: Option<f64>) -> Row {

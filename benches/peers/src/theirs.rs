@@ -18,7 +18,7 @@ use tower_resilience::ratelimiter::RateLimiterLayer;
 use tower_resilience::retry::RetryLayer;
 use tower_resilience::timelimiter::TimeLimiterLayer;
 
-use crate::drive::{Answering, Echo, Loop, Model, Prompt, calls};
+use crate::drive::{Answering, Echo, Loop, calls};
 
 pub const PLENTY: usize = 900_000_000;
 
@@ -54,13 +54,9 @@ impl Service<u64> for Plain {
     }
 }
 
-pub fn concurrency_limit() -> ConcurrencyLimit<Echo> {
-    ConcurrencyLimit::new(Echo, 64)
-}
-
-/// Over the model, for those layers that are measured over it.
-pub fn concurrency_limit_of_a_model() -> Loop {
-    calls(ConcurrencyLimit::new(Model, 64), Prompt::described())
+/// Over the same service as what it stands beside.
+pub fn concurrency_limit<S>(inner: S) -> ConcurrencyLimit<S> {
+    ConcurrencyLimit::new(inner, 64)
 }
 
 pub fn rate_limit() -> Loop {
