@@ -123,7 +123,7 @@ impl<L> Watched<L> {
     #[inline]
     fn used(&self, outcome: Option<&Outcome>) -> [u32; 3] {
         let Some(outcome) = outcome else { return apart(&self.used) };
-        apart(&tokens(&outcome.usage()))
+        tokens(&outcome.usage())
     }
 }
 
@@ -200,7 +200,7 @@ impl<Res, E, L: Look<Res, E>> Heads<Res, E> for Watched<L> {
         }
         self.head = self.stripe.inner.now();
         if let Some(usage) = &seen.usage {
-            self.used = apart(&tokens(usage));
+            self.used = tokens(usage);
         }
         Follow::Body
     }
